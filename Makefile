@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The front door: each target calls one script or one build system. Nothing is
+# built inside the repository; `scripts/paths` prints where.
+
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+B := $(shell scripts/paths)
+TREE := $(B)/linux
+
+# The demo: Debian's ripgrep over the kernel's own documentation, some 10,000 files.
+DEMO_CPUS ?= 2
+DEMO_DATA := $(TREE)/Documentation
+DEMO_COMMAND := rg --mmap --no-ignore -j $(DEMO_CPUS) --count-matches memory $(DEMO_DATA)
+# Of the tests and the benchmark: names, options. `make test TESTS=--long`
+TESTS ?=
+BENCH ?= munmap
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+##@ everything for a newcomer
+.PHONY: demo
+demo: deps kernel tools ## build the patched kernel, boot it, run ripgrep without and with FPR
+	@./ceasefire try --cpus $(DEMO_CPUS) --rounds 9 --data $(DEMO_DATA) --sort-output -- $(DEMO_COMMAND)
+
+.PHONY: test
+test: deps kernel kernel-debug tools ## pass everything: tools, kernel attacks, checks
+	@tests/run $(TESTS)
+
+.PHONY: bench
+bench: deps kernel tools ## the munmap benchmark of the paper (BENCH="munmap --cpus 2,8")
+	@./ceasefire bench $(BENCH)
+
+##@ building
+.PHONY: deps
+deps: ## install what is missing: Debian packages (root or sudo), Python packages
+	@scripts/install-deps
+
+.PHONY: tools
+tools: deps ## the preload library, the benchmark programs, the attack programs
+	@scripts/tools-build
+
+.PHONY: kernel
+kernel: deps ## the kernel of demo and benchmarks
+	@scripts/kernel-build run
+
+.PHONY: kernel-debug
+kernel-debug: deps ## the kernel of the tests: all checks and the mutations
+	@scripts/kernel-build debug
+
+.PHONY: kernel-stock
+kernel-stock: deps ## the same kernel without ceasefire
+	@scripts/kernel-build stock
+
+##@ working on the kernel side
+.PHONY: tree
+tree: deps ## make or update the kernel tree from overlay and hooks
+	@scripts/tree
+
+.PHONY: save
+save: ## write the hook commits of the tree back to kernel/hooks
+	@scripts/save
+
+.PHONY: patch
+patch: deps ## everything as one plain diff against Debian's source
+	@scripts/patch
+
+##@ checks
+.PHONY: check
+check: deps ## the static checks (scripts/check --list)
+	@scripts/check
+
+.PHONY: check-series
+check-series: deps ## does every prefix of the hook series compile? (takes long)
+	@scripts/check --only series
+
+##@ tidying up
+.PHONY: clean
+clean: ## remove built kernels and tools, keep the tree and the Python packages
+	@rm -rf $(TREE)/build-* $(B)/tools $(B)/disks $(B)/logs $(B)/check
+
+.PHONY: distclean
+distclean: ## remove the whole build folder of this clone
+	@scripts/distclean

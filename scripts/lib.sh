@@ -1,0 +1,82 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Shared by the bash scripts of this folder: paths, messages, the kernel base, git.
+#
+# Sourced, never run. Sets ROOT (this clone), B (its build folder), TREE (the
+# generated kernel tree) and BASE_PACKAGE, BASE_VERSION, BASE_SHA256.
+
+# shellcheck disable=SC2034 # used by the scripts that source this file
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+B=$("$ROOT/scripts/paths")
+TREE=$B/linux
+LOGS=$B/logs
+HOOKS=$ROOT/kernel/hooks
+OVERLAY=$ROOT/kernel/src
+
+# One line on what is going on; standard output stays for results.
+say() {
+	printf '%s\n' "$*" >&2
+}
+
+# die MESSAGE: one line that says what to do, exit status 1.
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# usage TEXT: wrong use, exit status 2.
+usage() {
+	printf 'usage: %s\n' "$*" >&2
+	exit 2
+}
+
+read -r BASE_PACKAGE BASE_VERSION BASE_SHA256 <"$ROOT/kernel/BASE"
+BASE_SHA256=${BASE_SHA256#sha256:}
+# The upstream part of the version names the patch: 6.12.117-1~deb12u1 -> 6.12.117
+BASE_UPSTREAM=${BASE_VERSION%%-*}
+# CEASEFIRE_SOURCE: the tarball, for machines without the Debian package
+BASE_TARBALL=${CEASEFIRE_SOURCE:-/usr/src/$BASE_PACKAGE.tar.xz}
+
+# The clone and the tree may belong to another user than the one who builds
+# (sudo make demo). Tell git so by its environment, for these scripts only; and
+# keep settings of the user (diff format, signing, hooks) out of what is generated.
+export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
+_n=0
+for _setting in "safe.directory=*" "core.hooksPath=/dev/null" "gc.auto=0" \
+	"advice.detachedHead=false"; do
+	export "GIT_CONFIG_KEY_$_n=${_setting%%=*}" "GIT_CONFIG_VALUE_$_n=${_setting#*=}"
+	_n=$((_n + 1))
+done
+export GIT_CONFIG_COUNT=$_n
+unset _n _setting GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+
+# Make the build folder, or say why that is impossible.
+need_build_folder() {
+	if ! mkdir -p "$B" "$LOGS" 2>/dev/null || [[ ! -w $B || ! -w $LOGS ]]; then
+		die "cannot write to $B: chown it to $(id -un), or set CEASEFIRE_BUILD"
+	fi
+}
+
+# with_lock NAME: one user of a part of the build folder at a time; held until exit.
+with_lock() {
+	need_build_folder
+	exec {LOCK_FD}>"$B/.lock-$1"
+	if ! flock -n "$LOCK_FD"; then
+		say "waiting for another '$1' step in $B ..."
+		flock -w 7200 "$LOCK_FD" || die "another '$1' step has run for two hours: end it first"
+	fi
+}
+
+# The hooks of the series in order, comments and empty lines left out.
+series() {
+	[[ -f $HOOKS/series ]] || return 0
+	sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$HOOKS/series"
+}
+
+# The overlay's files relative to kernel/src; editor leftovers are not files.
+overlay_files() {
+	[[ -d $OVERLAY ]] || return 0
+	(cd "$OVERLAY" && find . -type f ! -name '*~' ! -name '.*.sw?' ! -name '*.orig' \
+		! -name '*.rej' ! -path '*/__pycache__/*' -printf '%P\n' | LC_ALL=C sort)
+}
