@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Counters of ceasefire in /proc/vmstat: one list, used for the enum in
+ * vm_event_item.h and for the names in mm/vmstat.c, so that they cannot drift.
+ */
+#ifndef _LINUX_CEASEFIRE_EVENTS_H
+#define _LINUX_CEASEFIRE_EVENTS_H
+
+#ifdef CONFIG_CEASEFIRE_FPR
+
+#define CEASEFIRE_VM_EVENTS(E)						\
+	/* mmap() with MAP_FPR: honoured, or why not */			\
+	E(FPR_MAP,			"fpr_map")			\
+	E(FPR_MAP_INELIGIBLE_DISABLED,	"fpr_map_ineligible_disabled")	\
+	E(FPR_MAP_INELIGIBLE_FILE,	"fpr_map_ineligible_file")	\
+	E(FPR_MAP_INELIGIBLE_ADDRESS,	"fpr_map_ineligible_address")	\
+	E(FPR_MAP_INELIGIBLE_LIMIT,	"fpr_map_ineligible_limit")	\
+	E(FPR_MAP_INELIGIBLE_ARENA,	"fpr_map_ineligible_arena")	\
+	/* munmap() of such mappings: flush skipped, or why not */	\
+	E(FPR_SKIP,			"fpr_skip")			\
+	E(FPR_SKIP_PAGES,		"fpr_skip_pages")		\
+	E(FPR_FLUSH_LOCAL,		"fpr_flush_local")		\
+	E(FPR_FLUSH_DIRTY,		"fpr_flush_dirty")		\
+	E(FPR_FLUSH_ANON,		"fpr_flush_anon")		\
+	E(FPR_FLUSH_SPECIAL,		"fpr_flush_special")		\
+	E(FPR_FLUSH_NOTIFIER,		"fpr_flush_notifier")		\
+	E(FPR_FLUSH_OUTSIDE,		"fpr_flush_outside")		\
+	E(FPR_FLUSH_TABLES,		"fpr_flush_tables")		\
+	E(FPR_FLUSH_NESTED,		"fpr_flush_nested")		\
+	E(FPR_FLUSH_TAGS,		"fpr_flush_tags")		\
+	E(FPR_FLUSH_DISABLED,		"fpr_flush_disabled")		\
+	/* frames */							\
+	E(FPR_SHARED,			"fpr_shared")			\
+	E(FPR_PARK,			"fpr_park")			\
+	E(FPR_RECYCLE,			"fpr_recycle")			\
+	E(FPR_RELEASE,			"fpr_release")			\
+	/* drains, by what asked for them: order of enum fpr_drain_reason */ \
+	E(FPR_DRAIN_LIMIT,		"fpr_drain_limit")		\
+	E(FPR_DRAIN_AGE,		"fpr_drain_age")		\
+	E(FPR_DRAIN_KSWAPD,		"fpr_drain_kswapd")		\
+	E(FPR_DRAIN_RECLAIM,		"fpr_drain_reclaim")		\
+	E(FPR_DRAIN_OOM,		"fpr_drain_oom")		\
+	E(FPR_DRAIN_ISOLATE,		"fpr_drain_isolate")		\
+	E(FPR_DRAIN_EXIT,		"fpr_drain_exit")		\
+	/* flushes issued by drains, left-over tables, address claims */ \
+	E(FPR_DRAIN_FLUSH,		"fpr_drain_flush")		\
+	E(FPR_TICK_FLUSH,		"fpr_tick_flush")		\
+	E(FPR_DRAIN_TABLES,		"fpr_drain_tables")		\
+	E(FPR_VA_FLUSH,			"fpr_va_flush")
+
+#define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
+#define CEASEFIRE_VM_EVENT_NAME(item, name)	name,
+
+#define CEASEFIRE_VM_EVENT_ITEMS CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_ITEM)
+#define CEASEFIRE_VM_EVENT_NAMES CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_NAME)
+
+#else
+
+#define CEASEFIRE_VM_EVENT_ITEMS
+#define CEASEFIRE_VM_EVENT_NAMES
+
+#endif /* CONFIG_CEASEFIRE_FPR */
+
+#endif /* _LINUX_CEASEFIRE_EVENTS_H */

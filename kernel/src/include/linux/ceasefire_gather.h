@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Hooks of ceasefire in struct mmu_gather; included by asm-generic/tlb.h after
+ * the structure. @fpr says that the gather belongs to the munmap() of eligible
+ * mappings (set in one place, __fpr_munmap_begin(): I5), @fpr_unsafe that it
+ * has cleared an entry which must not outlive the munmap(), and why.
+ */
+#ifndef _LINUX_CEASEFIRE_GATHER_H
+#define _LINUX_CEASEFIRE_GATHER_H
+
+#include <linux/ceasefire.h>
+
+/* Why a cleared entry must be flushed. */
+enum fpr_unsafe {
+	FPR_SAFE,
+	FPR_UNSAFE_DIRTY,	/* a dirty entry writes without a walk (I2) */
+	FPR_UNSAFE_ANON,	/* the page may live on in another process */
+	FPR_UNSAFE_SPECIAL,	/* not a page of the page cache */
+};
+
+#ifdef CONFIG_CEASEFIRE_FPR
+
+bool __fpr_skip_flush(struct mmu_gather *tlb);
+
+static inline void fpr_gather_init(struct mmu_gather *tlb)
+{
+	tlb->fpr = 0;
+	tlb->fpr_unsafe = FPR_SAFE;
+}
+
+/* zap_present_ptes(): cheap enough to be done for every gather. */
+static inline void fpr_gather_unsafe(struct mmu_gather *tlb, enum fpr_unsafe why)
+{
+	tlb->fpr_unsafe = why;
+}
+
+/* tlb_flush_mmu_tlbonly(): true if the flush is not needed now. */
+static inline bool fpr_skip_flush(struct mmu_gather *tlb)
+{
+	return fpr_on() && __fpr_skip_flush(tlb);
+}
+
+#else
+
+static inline void fpr_gather_init(struct mmu_gather *tlb) { }
+static inline void fpr_gather_unsafe(struct mmu_gather *tlb,
+				     enum fpr_unsafe why) { }
+static inline bool fpr_skip_flush(struct mmu_gather *tlb)
+{
+	return false;
+}
+
+#endif /* CONFIG_CEASEFIRE_FPR */
+
+#endif /* _LINUX_CEASEFIRE_GATHER_H */

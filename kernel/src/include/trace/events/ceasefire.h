@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM ceasefire
+
+#if !defined(_TRACE_CEASEFIRE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TRACE_CEASEFIRE_H
+
+#include <linux/tracepoint.h>
+#include <linux/types.h>
+
+/* Reasons of fpr_flush, in the order of the fpr_flush_* counters. */
+#define FPR_FLUSH_REASONS		\
+	EM(0, "local")			\
+	EM(1, "dirty")			\
+	EM(2, "anon")			\
+	EM(3, "special")		\
+	EM(4, "notifier")		\
+	EM(5, "outside")		\
+	EM(6, "tables")			\
+	EM(7, "nested")			\
+	EM(8, "tags")			\
+	EMe(9, "disabled")
+
+/* Reasons of fpr_drain: enum fpr_drain_reason. */
+#define FPR_DRAIN_REASONS		\
+	EM(0, "limit")			\
+	EM(1, "age")			\
+	EM(2, "kswapd")			\
+	EM(3, "reclaim")		\
+	EM(4, "oom")			\
+	EM(5, "isolate")		\
+	EMe(6, "exit")
+
+/* Who claims addresses: enum fpr_claim. */
+#define FPR_CLAIMS			\
+	EM(0, "mmap")			\
+	EM(1, "mremap")			\
+	EM(2, "grow")			\
+	EM(3, "brk")			\
+	EM(4, "stack")			\
+	EMe(5, "insert")
+
+#undef EM
+#undef EMe
+#define EM(a, b)	{ a, b },
+#define EMe(a, b)	{ a, b }
+
+TRACE_EVENT(fpr_skip,
+	TP_PROTO(u32 ctx, unsigned long start, unsigned long end, u64 gen),
+	TP_ARGS(ctx, start, end, gen),
+	TP_STRUCT__entry(
+		__field(u64, gen)
+		__field(unsigned long, start)
+		__field(unsigned long, end)
+		__field(u32, ctx)
+	),
+	TP_fast_assign(
+		__entry->gen = gen;
+		__entry->start = start;
+		__entry->end = end;
+		__entry->ctx = ctx;
+	),
+	TP_printk("ctx=%u start=0x%lx end=0x%lx gen=%llu", __entry->ctx,
+		  __entry->start, __entry->end, __entry->gen)
+);
+
+TRACE_EVENT(fpr_flush,
+	TP_PROTO(u32 ctx, unsigned long start, unsigned long end, int reason),
+	TP_ARGS(ctx, start, end, reason),
+	TP_STRUCT__entry(
+		__field(unsigned long, start)
+		__field(unsigned long, end)
+		__field(u32, ctx)
+		__field(int, reason)
+	),
+	TP_fast_assign(
+		__entry->start = start;
+		__entry->end = end;
+		__entry->ctx = ctx;
+		__entry->reason = reason;
+	),
+	TP_printk("ctx=%u start=0x%lx end=0x%lx reason=%s", __entry->ctx,
+		  __entry->start, __entry->end,
+		  __print_symbolic(__entry->reason, FPR_FLUSH_REASONS))
+);
+
+TRACE_EVENT(fpr_park,
+	TP_PROTO(u32 ctx, unsigned long pfn, unsigned int order),
+	TP_ARGS(ctx, pfn, order),
+	TP_STRUCT__entry(
+		__field(unsigned long, pfn)
+		__field(u32, ctx)
+		__field(unsigned int, order)
+	),
+	TP_fast_assign(
+		__entry->pfn = pfn;
+		__entry->ctx = ctx;
+		__entry->order = order;
+	),
+	TP_printk("ctx=%u pfn=0x%lx order=%u", __entry->ctx, __entry->pfn,
+		  __entry->order)
+);
+
+TRACE_EVENT(fpr_recycle,
+	TP_PROTO(u32 ctx, unsigned long pfn),
+	TP_ARGS(ctx, pfn),
+	TP_STRUCT__entry(
+		__field(unsigned long, pfn)
+		__field(u32, ctx)
+	),
+	TP_fast_assign(
+		__entry->pfn = pfn;
+		__entry->ctx = ctx;
+	),
+	TP_printk("ctx=%u pfn=0x%lx", __entry->ctx, __entry->pfn)
+);
+
+TRACE_EVENT(fpr_drain,
+	TP_PROTO(u32 ctx, int reason, unsigned long nr),
+	TP_ARGS(ctx, reason, nr),
+	TP_STRUCT__entry(
+		__field(unsigned long, nr)
+		__field(u32, ctx)
+		__field(int, reason)
+	),
+	TP_fast_assign(
+		__entry->nr = nr;
+		__entry->ctx = ctx;
+		__entry->reason = reason;
+	),
+	TP_printk("ctx=%u reason=%s nr=%lu", __entry->ctx,
+		  __print_symbolic(__entry->reason, FPR_DRAIN_REASONS),
+		  __entry->nr)
+);
+
+TRACE_EVENT(fpr_claim,
+	TP_PROTO(u32 ctx, unsigned long start, unsigned long end, int who),
+	TP_ARGS(ctx, start, end, who),
+	TP_STRUCT__entry(
+		__field(unsigned long, start)
+		__field(unsigned long, end)
+		__field(u32, ctx)
+		__field(int, who)
+	),
+	TP_fast_assign(
+		__entry->start = start;
+		__entry->end = end;
+		__entry->ctx = ctx;
+		__entry->who = who;
+	),
+	TP_printk("ctx=%u start=0x%lx end=0x%lx who=%s", __entry->ctx,
+		  __entry->start, __entry->end,
+		  __print_symbolic(__entry->who, FPR_CLAIMS))
+);
+
+#endif /* _TRACE_CEASEFIRE_H */
+
+#include <trace/define_trace.h>

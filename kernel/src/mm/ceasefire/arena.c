@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Addresses of MAP_FPR mappings, and the page tables they leave behind.
+ *
+ * An address whose translation may still be cached must not be used again, or
+ * a thread would read the old frame at the new mapping (I3). So eligible
+ * mappings get ascending addresses from an arena of the process, and every
+ * other way to place a mapping claims its range first: if it overlaps the
+ * quarantine, everything is settled before the mapping exists.
+ *
+ * Removing page tables needs a flush (I4). So an munmap() inside the
+ * quarantine keeps them, whether or not it skips its flush; they are freed in
+ * one go, after one flush, when the quarantine is settled:
+ *   - the arena wraps around,
+ *   - too many bytes of tables were left,
+ *   - a mapping claims addresses of the quarantine,
+ *   - an munmap() has one end inside and one outside,
+ *   - the process exits (no flush needed).
+ * Left-over tables have no mapping, so nothing that walks mappings finds them:
+ * free_pgtables() of a neighbour is clamped, exit frees them itself.
+ *
+ * Locks: the arena changes under mmap_lock held for writing, by the process or,
+ * for a growing stack, by whoever grows it. munmap() decides under that lock
+ * (fpr.c) and tears down under the downgraded one; no writer can come between,
+ * so what it decided holds.
+ */
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+#include <linux/vmstat.h>
+
+#include <asm/tlb.h>
+
+#include <trace/events/ceasefire.h>
+
+#include "../internal.h"
+#include "internal.h"
+
+/* Settle when munmap() has left this many bytes of page tables. */
+#define FPR_TABLES_MAX		SZ_2M
+
+/*
+ * The arena lies this far from where mmap() places other mappings, so that the
+ * two do not meet in a process of usual size; if they do, claims settle it.
+ */
+#define FPR_ARENA_GAP		(64UL << 30)
+#define FPR_ARENA_TRIES		16
+
+/**
+ * fpr_arena_init() - find a place for the arena
+ * @ctx: new context, mmap_lock held for writing
+ *
+ * It follows the layout of the process (and so its randomization, with some
+ * more of its own), because programs, sanitizers for example, have ideas about
+ * where mappings can be.
+ *
+ * Return: false if the address space is too full.
+ */
+bool fpr_arena_init(struct fpr_ctx *ctx)
+{
+	bool topdown = test_bit(MMF_TOPDOWN, &ctx->mm->flags);
+	unsigned long size = PAGE_ALIGN(fpr_arena_size);
+	unsigned long at = ctx->mm->mmap_base, gap = FPR_ARENA_GAP;
+	int i;
+
+	if (current->flags & PF_RANDOMIZE)
+		gap += (get_random_u32() & 0xffffff) << PAGE_SHIFT;
+	for (i = 0; i < FPR_ARENA_TRIES; i++, gap += size) {
+		unsigned long base;
+
+		if (topdown) {
+			if (at < gap + size + SZ_4G)
+				return false;
+			base = PAGE_ALIGN_DOWN(at - gap - size);
+		} else {
+			base = PAGE_ALIGN(at + gap);
+			if (base > DEFAULT_MAP_WINDOW - size)
+				return false;
+		}
+		if (find_vma_intersection(ctx->mm, base, base + size))
+			continue;
+		ctx->arena = (struct fpr_arena) {
+			.base = base, .settled = base, .next = base,
+			.end = base + size,
+		};
+		return true;
+	}
+	return false;
+}
+
+/* Free the page tables of the quarantine that no mapping uses. */
+static void fpr_free_gaps(struct fpr_ctx *ctx, struct mmu_gather *tlb)
+{
+	struct fpr_arena *a = &ctx->arena;
+	struct vm_area_struct *prev, *vma;
+	unsigned long at = a->settled;
+
+	vma = find_vma_prev(ctx->mm, at, &prev);
+	while (at < a->next) {
+		unsigned long end = vma ? min(vma->vm_start, a->next) : a->next;
+
+		if (at < end)
+			free_pgd_range(tlb, at, end,
+				       prev ? prev->vm_end : FIRST_USER_ADDRESS,
+				       vma ? vma->vm_start :
+					     USER_PGTABLES_CEILING);
+		if (!vma)
+			break;
+		at = max(at, vma->vm_end);
+		prev = vma;
+		vma = find_vma(ctx->mm, vma->vm_end);
+	}
+	a->settled = a->next;
+}
+
+/**
+ * fpr_arena_settle() - end the quarantine: flush, and free left-over tables
+ * @ctx: the context, mmap_lock held for writing
+ *
+ * The flush covers all addresses, so it also pays what the context owes. It is
+ * issued even if no table was left.
+ */
+void fpr_arena_settle(struct fpr_ctx *ctx)
+{
+	struct mmu_gather tlb;
+
+	if (ctx->arena.settled == ctx->arena.next)
+		return;
+	mmap_assert_write_locked(ctx->mm);
+	count_vm_event(FPR_DRAIN_TABLES);
+	tlb_gather_mmu(&tlb, ctx->mm);
+	fpr_free_gaps(ctx, &tlb);
+	tlb.need_flush_all = 1;
+	tlb.cleared_ptes = 1;
+	tlb_finish_mmu(&tlb);
+	ctx->tables = mm_pgtables_bytes(ctx->mm);
+}
+
+/**
+ * fpr_arena_may_keep() - may munmap() leave its page tables?
+ * @ctx: the context
+ *
+ * Return: false if enough are left, or hooks that know of them may be missing.
+ */
+bool fpr_arena_may_keep(struct fpr_ctx *ctx)
+{
+	return READ_ONCE(fpr_ready) &&
+	       mm_pgtables_bytes(ctx->mm) <= ctx->tables + FPR_TABLES_MAX;
+}
+
+/**
+ * fpr_arena_get() - an address for a mapping
+ * @ctx: the context, mmap_lock held for writing
+ * @len: length in bytes, page aligned, at most FPR_ARENA_MAX_MAP
+ * @pgoff: offset in the file, in pages
+ *
+ * Return: the address, 0 if there is no room.
+ */
+unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
+			    unsigned long pgoff)
+{
+	struct fpr_arena *a = &ctx->arena;
+	/*
+	 * Claims tell of mappings that others place in the hole, but only once
+	 * the hooks are in place; until then look each time. A hole believed in
+	 * wrongly would make mmap() replace a live mapping.
+	 */
+	bool claims = READ_ONCE(fpr_ready), wrapped = false;
+	unsigned long addr, from, hole_end;
+	struct vm_area_struct *vma;
+
+	if (!fpr_arena_may_keep(ctx))
+		fpr_arena_settle(ctx);
+	from = a->next;
+	for (;;) {
+		addr = fpr_arena_place(a, from, len, (u64)pgoff << PAGE_SHIFT,
+				       PMD_SIZE);
+		/* Usually the hole found last time is large enough. */
+		if (addr && addr + len <= ctx->hole_end)
+			break;
+		if (addr) {
+			vma = find_vma(ctx->mm, addr);
+			hole_end = vma ? vma->vm_start : a->end;
+			ctx->hole_end = claims ? hole_end : 0;
+			if (addr + len <= hole_end)
+				break;
+			from = vma->vm_end;
+			continue;
+		}
+		if (wrapped)
+			return 0;
+		wrapped = true;
+		if (!fpr_mutated(MUTATE_fpr_no_wrap_drain))
+			fpr_arena_settle(ctx);
+		a->settled = a->base;
+		a->next = a->base;
+		from = a->base;
+		ctx->hole_end = 0;
+	}
+	VM_WARN_ON_ONCE(find_vma_intersection(ctx->mm, addr, addr + len));
+	a->next = addr + len;
+	return addr;
+}
+
+/**
+ * __fpr_va_claim() - a mapping will be placed at an address we did not choose
+ * @mm: the process, mmap_lock held for writing
+ * @start: start of the range
+ * @end: end of the range
+ * @who: what places it
+ *
+ * Must come after the last munmap() of the range and before the VMA is in the
+ * tree.
+ */
+void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
+		    unsigned long end, enum fpr_claim who)
+{
+	struct fpr_ctx *ctx = mm->fpr;
+
+	if (!ctx)
+		return;
+	/* mremap() moves whole tables, and looks for room in its slot of them. */
+	start = ALIGN_DOWN(start, PMD_SIZE);
+	end = ALIGN(end, PMD_SIZE);
+	/* The hole that fpr_arena_get() knows may not be one any more. */
+	if (end > ctx->arena.next && start < ctx->hole_end)
+		ctx->hole_end = 0;
+	if (!fpr_arena_quarantined(&ctx->arena, start, end) ||
+	    fpr_mutated_nth(MUTATE_fpr_no_claim_mmap, who))
+		return;
+	count_vm_event(FPR_VA_FLUSH);
+	trace_fpr_claim(ctx->id, start, end, who);
+	fpr_arena_settle(ctx);
+}
+
+/**
+ * __fpr_clamp() - free_pgtables() is about to remove the tables of a mapping
+ * @vma: the (first) mapping
+ * @floor: as for free_pgtables()
+ * @ceiling: as for free_pgtables()
+ */
+void __fpr_clamp(struct vm_area_struct *vma, unsigned long *floor,
+		 unsigned long *ceiling)
+{
+	struct fpr_ctx *ctx = vma->vm_mm->fpr;
+
+	if (ctx && !fpr_mutated(MUTATE_fpr_no_clamp))
+		fpr_arena_clamp(&ctx->arena, vma->vm_start, vma->vm_end,
+				floor, ceiling);
+}
+
+/**
+ * __fpr_exit_tables() - exit_mmap() is about to remove all page tables
+ * @mm: the process
+ * @tlb: its gather
+ *
+ * Only the gaps: mappings are still known to rmap, whose walkers would meet
+ * freed tables. Must come before free_pgtables(), which takes the upper tables.
+ */
+void __fpr_exit_tables(struct mm_struct *mm, struct mmu_gather *tlb)
+{
+	if (mm->fpr && !fpr_mutated(MUTATE_fpr_no_exit_gaps))
+		fpr_free_gaps(mm->fpr, tlb);
+}
+
+/**
+ * fpr_arena_exit() - the page tables of a process without mappings
+ * @ctx: its context, mmap_lock held for writing
+ */
+void fpr_arena_exit(struct fpr_ctx *ctx)
+{
+	struct mmu_gather tlb;
+
+	if (ctx->arena.settled == ctx->arena.next ||
+	    fpr_mutated(MUTATE_fpr_no_exit_last))
+		return;
+	tlb_gather_mmu_fullmm(&tlb, ctx->mm);
+	fpr_free_gaps(ctx, &tlb);
+	tlb_finish_mmu(&tlb);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The arena: where MAP_FPR mappings live, and which of its addresses may still
+ * be cached by a TLB.
+ *
+ * Pure functions without kernel dependencies, so that the same code is tested
+ * in userspace (tools/testing/ceasefire/).
+ *
+ *   base          settled              next                    end
+ *    |---------------|====================|-----------------------|
+ *      may be given    quarantine: handed    not handed out since
+ *      out again       out since the last    the last wrap
+ *                      settle
+ *
+ * Addresses are handed out upwards, so that none comes back before the whole
+ * arena was used; then everything is settled (full flush, left-over tables
+ * freed) and @next starts again at @base. The quarantine also holds live
+ * mappings; what is in it and unmapped may still be cached (I3), and may still
+ * have page tables (I4).
+ */
+#ifndef _MM_CEASEFIRE_ARENA_STATE_H
+#define _MM_CEASEFIRE_ARENA_STATE_H
+
+#include <linux/types.h>
+
+struct fpr_arena {
+	unsigned long base, settled, next, end;
+};
+
+/* How the range [start, end) of an munmap() lies to the arena. */
+enum fpr_arena_range {
+	FPR_RANGE_OUTSIDE,	/* nothing to do with it */
+	FPR_RANGE_INSIDE,	/* was handed out by the arena */
+	FPR_RANGE_STRADDLES,	/* both: settle first */
+};
+
+static inline bool fpr_arena_quarantined(const struct fpr_arena *a,
+					 unsigned long start, unsigned long end)
+{
+	return end > a->settled && start < a->next;
+}
+
+static inline enum fpr_arena_range
+fpr_arena_range(const struct fpr_arena *a, unsigned long start,
+		unsigned long end)
+{
+	if (end <= a->base || start >= a->next)
+		return FPR_RANGE_OUTSIDE;
+	if (start < a->base || end > a->next)
+		return FPR_RANGE_STRADDLES;
+	return FPR_RANGE_INSIDE;
+}
+
+/**
+ * fpr_arena_enter() - put an address range back under quarantine
+ * @a:		the arena
+ * @start:	start of a range that is FPR_RANGE_INSIDE
+ *
+ * Called before a mapping is unmapped that is older than the last settle.
+ */
+static inline void fpr_arena_enter(struct fpr_arena *a, unsigned long start)
+{
+	if (start < a->settled)
+		a->settled = start;
+}
+
+/**
+ * fpr_arena_place() - next candidate for a mapping
+ * @a:		the arena
+ * @from:	where to start, at least @a->next
+ * @len:	length in bytes, page aligned
+ * @offset:	offset of the mapping in its file, in bytes
+ * @huge:	size of a huge page; mappings of at least this size start where
+ *		huge pages of the file and of the address space coincide
+ *
+ * Return: the address, or 0 when [from, end) has no room.
+ */
+static inline unsigned long
+fpr_arena_place(const struct fpr_arena *a, unsigned long from,
+		unsigned long len, unsigned long long offset,
+		unsigned long huge)
+{
+	if (len >= huge) {
+		unsigned long phase = offset & (huge - 1);
+
+		from = ((from - phase + huge - 1) & ~(huge - 1)) + phase;
+	}
+	return from < a->end && len <= a->end - from ? from : 0;
+}
+
+/**
+ * fpr_arena_clamp() - keep a neighbour's page table removal off the quarantine
+ * @a:		the arena
+ * @start:	start of the mapping whose tables go
+ * @end:	its end
+ * @floor:	lowest address whose tables may go
+ * @ceiling:	end of the addresses whose tables may go, 0 for no limit
+ *
+ * free_pgtables() takes floor and ceiling from the neighbouring mappings and
+ * frees an upper table when nothing mapped is left below it. Left-over tables
+ * of the quarantine are below it, too; they would leak, or be walked after the
+ * upper table was reused.
+ */
+static inline void fpr_arena_clamp(const struct fpr_arena *a,
+				   unsigned long start, unsigned long end,
+				   unsigned long *floor, unsigned long *ceiling)
+{
+	unsigned long low = 0, high = 0;
+
+	if (a->settled == a->next)
+		return;
+	if (start >= a->next) {
+		low = a->next;
+	} else if (end <= a->settled) {
+		high = a->settled;
+	} else {
+		low = start;
+		high = end;
+	}
+	if (*floor < low)
+		*floor = low;
+	if (high && (!*ceiling || *ceiling > high))
+		*ceiling = high;
+}
+
+#endif /* _MM_CEASEFIRE_ARENA_STATE_H */

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Recycling contexts: who may reach the same stale frames.
+ *
+ * A process gets its context with its first eligible MAP_FPR mapping and keeps
+ * it until exit. mm->fpr is written under mmap_lock held for writing and by
+ * exit_mmap(); it may be read anywhere, for instance by a flush, and the object
+ * is freed by RCU. Others find contexts by the id in a tag, also under RCU.
+ *
+ * One context is special: fpr_shared owns the frames that more than one live
+ * context can reach. It has no process, its flush is a flush of all CPUs.
+ *
+ * Locks: xa_lock of fpr_ids for ids, fpr_ready_lock for the number of contexts;
+ * nothing is held while flushing.
+ * Callers: fpr.c (create, exit), pool.c and settle.c (lookup).
+ */
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "internal.h"
+
+/* The key stays on for this long after the last context: patching is dear. */
+#define FPR_KEY_LINGER	(60 * HZ)
+
+DEFINE_STATIC_KEY_FALSE(fpr_used);
+EXPORT_SYMBOL_GPL(fpr_used);	/* fuse may be a module */
+bool fpr_ready;
+static DEFINE_SPINLOCK(fpr_ready_lock);
+static unsigned int fpr_contexts;	/* under fpr_ready_lock */
+
+static DEFINE_XARRAY_ALLOC1(fpr_ids);
+static u32 fpr_id_next;
+
+struct fpr_ctx fpr_shared = {
+	.id = FPR_ID_SHARED,
+	.ref = REFCOUNT_INIT(1),
+};
+
+/*
+ * The static key of all hooks. It cannot be switched where a context is made:
+ * patching takes cpu_hotplug_lock, which cgroups hold when they take mmap_lock.
+ * So a work item does it, and nothing is skipped before @fpr_ready says that
+ * the hooks are in place on all CPUs.
+ *
+ * Off goes the other way round, under the lock: no contexts, so nobody skips;
+ * not ready, so that nobody who comes now skips; then the hooks go. Without
+ * that order:	work sees no context		new process: context, skip
+ *		hooks go			its frame is freed, not parked
+ */
+static void fpr_key_update(struct work_struct *work)
+{
+	bool used;
+
+	spin_lock(&fpr_ready_lock);
+	used = fpr_contexts;
+	if (!used)
+		WRITE_ONCE(fpr_ready, false);
+	spin_unlock(&fpr_ready_lock);
+
+	if (used) {
+		static_branch_enable(&fpr_used);
+		/* Only this work clears it, so it cannot be cleared behind us. */
+		WRITE_ONCE(fpr_ready, true);
+	} else {
+		static_branch_disable(&fpr_used);
+	}
+}
+
+static DECLARE_DELAYED_WORK(fpr_key_work, fpr_key_update);
+
+static void fpr_contexts_inc(void)
+{
+	/* Under the lock, so that an older request to linger cannot come last. */
+	spin_lock(&fpr_ready_lock);
+	fpr_contexts++;
+	if (!fpr_ready)
+		mod_delayed_work(fpr_wq, &fpr_key_work, 0);
+	spin_unlock(&fpr_ready_lock);
+}
+
+static void fpr_contexts_dec(void)
+{
+	bool last;
+
+	spin_lock(&fpr_ready_lock);
+	last = !--fpr_contexts;
+	if (last) {
+		fpr_settle_shared_idle();
+		mod_delayed_work(fpr_wq, &fpr_key_work, FPR_KEY_LINGER);
+	}
+	spin_unlock(&fpr_ready_lock);
+	if (last)
+		fpr_settle(&fpr_shared, FPR_BY_EXIT);
+}
+
+/**
+ * fpr_ctx_find() - the live context of a tag
+ * @id: id of a context
+ *
+ * Context: RCU read side.
+ * Return: the context, or NULL if it is gone. A found context may die at any
+ * time; whoever changes its pool looks at @dead under its lock.
+ */
+struct fpr_ctx *fpr_ctx_find(u32 id)
+{
+	if (id == FPR_ID_SHARED)
+		return &fpr_shared;
+	return xa_load(&fpr_ids, id);
+}
+
+/**
+ * fpr_ctx_next() - walk over all contexts, the shared one last
+ * @id: cursor, 0 at the start
+ *
+ * Return: a context with a reference for the caller, NULL at the end.
+ */
+struct fpr_ctx *fpr_ctx_next(unsigned long *id)
+{
+	struct fpr_ctx *ctx;
+
+	if (*id == FPR_ID_SHARED)
+		return NULL;
+	rcu_read_lock();
+	do {
+		ctx = *id ? xa_find_after(&fpr_ids, id, ULONG_MAX, XA_PRESENT) :
+			    xa_find(&fpr_ids, id, ULONG_MAX, XA_PRESENT);
+	} while (ctx && !refcount_inc_not_zero(&ctx->ref));
+	rcu_read_unlock();
+	if (!ctx) {
+		*id = FPR_ID_SHARED;
+		ctx = &fpr_shared;
+		refcount_inc(&ctx->ref);
+	}
+	return ctx;
+}
+
+static void fpr_ctx_free(struct work_struct *work)
+{
+	struct fpr_ctx *ctx = container_of(work, struct fpr_ctx, free);
+
+	WARN_ON_ONCE(ctx->nr);
+	mmdrop(ctx->mm);
+	kfree_rcu(ctx, rcu);
+}
+
+/**
+ * fpr_ctx_put() - drop a reference
+ * @ctx: the context
+ *
+ * Context: any; mmdrop() is not for softirqs, so a work item frees.
+ */
+void fpr_ctx_put(struct fpr_ctx *ctx)
+{
+	if (refcount_dec_and_test(&ctx->ref))
+		schedule_work(&ctx->free);
+}
+
+/**
+ * fpr_ctx_count() - live contexts, without the shared one
+ *
+ * Return: their number.
+ */
+unsigned int fpr_ctx_count(void)
+{
+	return READ_ONCE(fpr_contexts);
+}
+
+/**
+ * fpr_ctx_create() - give a process its context
+ * @mm: current->mm, mmap_lock held for writing
+ *
+ * Return: the context, NULL without memory, addresses or ids.
+ */
+struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm)
+{
+	struct fpr_ctx *ctx;
+
+	mmap_assert_write_locked(mm);
+	if (!fpr_tags_init())
+		return NULL;
+	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
+	if (!ctx)
+		return NULL;
+	ctx->mm = mm;
+	refcount_set(&ctx->ref, 1);
+	fpr_pool_init(ctx);
+	fpr_settle_init(ctx);
+	INIT_WORK(&ctx->free, fpr_ctx_free);
+	/* No skip yet: everything up to now counts as completed. */
+	ctx->completed = fpr_started(ctx);
+	ctx->tables = mm_pgtables_bytes(mm);
+	if (!fpr_arena_init(ctx))
+		goto free;
+	if (xa_alloc_cyclic(&fpr_ids, &ctx->id, ctx,
+			    XA_LIMIT(1, FPR_ID_MAX), &fpr_id_next,
+			    GFP_KERNEL) < 0)
+		goto free;
+	mmgrab(mm);
+	fpr_contexts_inc();
+	WRITE_ONCE(mm->fpr, ctx);
+	return ctx;
+free:
+	kfree(ctx);
+	return NULL;
+}
+
+/**
+ * __fpr_exit_begin() - the last user of the process has gone
+ * @mm: the process
+ *
+ * Called by exit_mmap() before anything is unmapped. No task runs in @mm any
+ * more and none will: a CPU that still has it loaded is in the kernel, and one
+ * that loads another process under the same PCID flushes it first. So nothing
+ * is owed, whatever the tags say; parked frames go back without a flush.
+ */
+void __fpr_exit_begin(struct mm_struct *mm)
+{
+	struct fpr_ctx *ctx = mm->fpr;
+
+	if (!ctx)
+		return;
+	/* Later frees find no context; earlier ones see @dead under the lock. */
+	xa_erase(&fpr_ids, ctx->id);
+	spin_lock_irq(&ctx->lock);
+	ctx->dead = true;
+	spin_unlock_irq(&ctx->lock);
+	if (!fpr_mutated(MUTATE_fpr_no_exit_drain))
+		fpr_settle(ctx, FPR_BY_EXIT);
+	if (cancel_delayed_work(&ctx->age))
+		fpr_ctx_put(ctx);
+}
+
+/**
+ * __fpr_exit_end() - forget the context of a process
+ * @mm: the process, its page tables are gone
+ */
+void __fpr_exit_end(struct mm_struct *mm)
+{
+	struct fpr_ctx *ctx = mm->fpr;
+
+	if (!ctx)
+		return;
+	fpr_arena_exit(ctx);
+	WRITE_ONCE(mm->fpr, NULL);
+	fpr_contexts_dec();
+	fpr_ctx_put(ctx);
+}

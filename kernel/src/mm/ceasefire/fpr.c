@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fast page recycling: which mappings, and which munmap(), may skip a flush.
+ *
+ * Policy in three steps, each of which can only say no:
+ *   1. mmap() with MAP_FPR: a regular file or block device, address chosen by
+ *      the kernel. It gets VM_FPR and an address of the arena.
+ *   2. munmap(): all mappings in the range are VM_FPR, still inside the
+ *      quarantine, and use the page cache (filemap_map_pages). The gather is
+ *      marked, here and nowhere else, so that whatever else removes entries
+ *      flushes as ever (I5).
+ *   3. flush: all entries that the gather has cleared are clean page cache
+ *      pages, no table goes, no secondary MMU listens, another CPU runs the
+ *      process. Then the frames are tagged instead.
+ *
+ * Why clean: a CPU writes through a dirty entry without asking the page tables,
+ * which would change a file long after munmap(), msync() or sealing. Through a
+ * clean entry it has to set the dirty bit first, walks the tables, and faults.
+ * Reclaim relies on the same (try_to_unmap_one()).
+ *
+ * Locks: step 1 and the decision in step 2 run under mmap_lock held for
+ * writing, the rest of munmap() under the downgraded lock.
+ */
+#include <linux/compat.h>
+#include <linux/fs.h>
+#include <linux/hugetlb.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/mmu_notifier.h>
+#include <linux/rmap.h>
+#include <linux/vmstat.h>
+
+#include <asm/tlb.h>
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/ceasefire.h>
+
+#include "../internal.h"
+#include "internal.h"
+
+/* Inodes whose pages come from the page cache by the usual path. */
+static bool fpr_file_eligible(struct file *file)
+{
+	struct inode *inode = file_inode(file);
+
+	return (S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode)) &&
+	       !IS_DAX(inode) && !is_file_hugepages(file);
+}
+
+/**
+ * fpr_vma_eligible() - are the pages of a mapping what FPR can handle?
+ * @vma: the mapping
+ *
+ * Not executable ones: a recycled frame may hold a file that the process may
+ * read but not execute, and a stale translation would execute it (I2).
+ *
+ * Return: true if it is marked and uses the page cache by the usual path.
+ */
+bool fpr_vma_eligible(struct vm_area_struct *vma)
+{
+	const vm_flags_t no = fpr_mutated(MUTATE_fpr_allow_exec) ?
+			      VM_SPECIAL | VM_HUGETLB :
+			      VM_SPECIAL | VM_HUGETLB | VM_EXEC;
+
+	return (vma->vm_flags & (VM_FPR | no)) == VM_FPR && vma->vm_ops &&
+	       vma->vm_ops->map_pages == filemap_map_pages;
+}
+
+/**
+ * __fpr_map_area() - an mmap() with MAP_FPR
+ * @file: what is mapped, NULL for anonymous memory
+ * @addr: address or hint of the caller
+ * @len: length in bytes
+ * @pgoff: offset in pages
+ * @flags: MAP_*
+ * @vm_flags: gets VM_FPR if the mapping is eligible
+ *
+ * Context: mmap_lock held for writing.
+ * Return: an address of the arena, 0 if the mapping is to be made as if the
+ * flag had not been given. The reason is counted.
+ */
+unsigned long __fpr_map_area(struct file *file, unsigned long addr,
+			     unsigned long len, unsigned long pgoff,
+			     unsigned long flags, vm_flags_t *vm_flags)
+{
+	struct mm_struct *mm = current->mm;
+	struct fpr_ctx *ctx = mm->fpr;
+	enum vm_event_item why;
+	unsigned long area;
+
+	why = FPR_MAP_INELIGIBLE_DISABLED;
+	if (!READ_ONCE(fpr_enabled))
+		goto no;
+	why = FPR_MAP_INELIGIBLE_FILE;
+	if (!file || !fpr_file_eligible(file))
+		goto no;
+	why = FPR_MAP_INELIGIBLE_ADDRESS;
+	if (addr || flags & (MAP_FIXED | MAP_32BIT) || in_compat_syscall())
+		goto no;
+	why = FPR_MAP_INELIGIBLE_ARENA;
+	if (!ctx)
+		ctx = fpr_ctx_create(mm);
+	if (!ctx)
+		goto no;
+	why = FPR_MAP_INELIGIBLE_LIMIT;
+	if (len > FPR_ARENA_MAX_MAP(&ctx->arena))
+		goto no;
+	why = FPR_MAP_INELIGIBLE_ARENA;
+	area = fpr_arena_get(ctx, len, pgoff);
+	if (!area)
+		goto no;
+	*vm_flags |= VM_FPR;
+	count_vm_event(FPR_MAP);
+	return area;
+no:
+	count_vm_event(why);
+	return 0;
+}
+
+/**
+ * __fpr_mapped() - the file has set up a new mapping
+ * @vma: the mapping, not yet in the tree
+ *
+ * A driver behind a regular file (debugfs, sysfs, memfd_secret()) maps memory
+ * of its own; such a mapping lives in the arena without the flag.
+ */
+void __fpr_mapped(struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_FPR) || fpr_vma_eligible(vma))
+		return;
+	vm_flags_clear(vma, VM_FPR);
+	count_vm_event(FPR_MAP_INELIGIBLE_FILE);
+}
+
+/* Tag all frames that the gather holds. */
+static bool fpr_tag_gather(struct mmu_gather *tlb, u64 tag)
+{
+	struct mmu_gather_batch *batch;
+
+	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
+		unsigned int i;
+
+		for (i = 0; i < batch->nr; i++) {
+			struct encoded_page *enc = batch->encoded_pages[i];
+			unsigned long nr = 1;
+
+			/* See __tlb_remove_folio_pages_size(). */
+			if (unlikely(encoded_page_flags(enc) &
+				     ENCODED_PAGE_BIT_NR_PAGES_NEXT))
+				nr = encoded_nr_pages(batch->encoded_pages[++i]);
+			if (!fpr_tag_frames(page_to_pfn(encoded_page_ptr(enc)),
+					    nr, tag))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Why a marked gather must flush; 0 if nothing is in the way of a skip. */
+static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
+{
+	enum fpr_unsafe unsafe = tlb->fpr_unsafe;
+
+	if (!READ_ONCE(fpr_enabled))
+		return FPR_FLUSH_DISABLED;
+	/* The hooks of the free side are not in place yet. */
+	if (!READ_ONCE(fpr_ready))
+		return FPR_FLUSH_TAGS;
+	if (unsafe == FPR_UNSAFE_DIRTY && !fpr_mutated(MUTATE_fpr_allow_dirty))
+		return FPR_FLUSH_DIRTY;
+	if (unsafe == FPR_UNSAFE_ANON && !fpr_mutated(MUTATE_fpr_allow_anon))
+		return FPR_FLUSH_ANON;
+	if (unsafe == FPR_UNSAFE_SPECIAL)
+		return FPR_FLUSH_SPECIAL;
+	/* tlb_finish_mmu() found another gather of this process under way. */
+	if (tlb->fullmm)
+		return FPR_FLUSH_NESTED;
+	if (tlb->freed_tables || tlb->unshared_tables || tlb->need_flush_all ||
+	    tlb->cleared_pmds || tlb->cleared_puds || tlb->cleared_p4ds)
+		return FPR_FLUSH_TABLES;
+	/* Listeners hear of invalidations from flush_tlb_mm_range() only. */
+	if (mm_has_notifiers(tlb->mm) &&
+	    !fpr_mutated(MUTATE_fpr_ignore_notifiers))
+		return FPR_FLUSH_NOTIFIER;
+	/*
+	 * Nobody to interrupt: the local flush is cheap and leaves no debt.
+	 * A CPU that starts to run the process now compares generations.
+	 */
+	if (cpumask_any_but(mm_cpumask(tlb->mm), raw_smp_processor_id()) >=
+	    nr_cpu_ids && !fpr_skip_local)
+		return FPR_FLUSH_LOCAL;
+	return 0;
+}
+
+/**
+ * __fpr_skip_flush() - a gather is about to flush
+ * @tlb: the gather
+ *
+ * Also called in the middle of a gather, under page table locks, when it is
+ * full; then for what it has cleared until now.
+ *
+ * The generation must be read after the entries were cleared, and the frames be
+ * tagged before the gather drops its references (see settle.c and tags.c).
+ * Entries are cleared by xchg; the barrier says so to the reader.
+ *
+ * Return: true if the flush is not needed now.
+ */
+bool __fpr_skip_flush(struct mmu_gather *tlb)
+{
+	struct fpr_ctx *ctx = tlb->mm->fpr;
+	enum vm_event_item why;
+	u64 gen;
+
+	if (likely(!tlb->fpr)) {
+		if (!fpr_mutated(MUTATE_fpr_skip_forced) || !ctx)
+			return false;
+	} else {
+		why = fpr_must_flush(tlb);
+		if (why)
+			goto flush;
+	}
+	/* Entries cleared before the generation; see settle.c. */
+	smp_mb();
+	gen = fpr_started(ctx);
+	why = FPR_FLUSH_TAGS;
+	/* Before the first tag: a tag that nobody owes for is never settled. */
+	fpr_owe(ctx, gen);
+	if (!fpr_tag_gather(tlb, fpr_tag_make(ctx->id, gen)))
+		goto flush;
+	count_vm_event(FPR_SKIP);
+	count_vm_events(FPR_SKIP_PAGES, (tlb->end - tlb->start) >> PAGE_SHIFT);
+	trace_fpr_skip(ctx->id, tlb->start, tlb->end, gen);
+	return true;
+flush:
+	/* The flush covers all that was cleared until now, and why. */
+	tlb->fpr_unsafe = FPR_SAFE;
+	count_vm_event(why);
+	trace_fpr_flush(ctx->id, tlb->start, tlb->end, why - FPR_FLUSH_LOCAL);
+	return false;
+}
+
+/**
+ * __fpr_ksm_compatible() - may KSM merge pages of a mapping?
+ * @vma: the mapping
+ *
+ * Return: false for VM_FPR mappings.
+ */
+bool __fpr_ksm_compatible(struct vm_area_struct *vma)
+{
+	return !(vma->vm_flags & VM_FPR) ||
+	       fpr_mutated(MUTATE_fpr_no_ksm_check);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Inside of ceasefire: the context and what its files do for each other.
+ *
+ *   context.c	life of a context: found, created, exit
+ *   tags.c	one word per frame: who may still reach it
+ *   pool.c	parked frames: in by the free side, out by recycling or release
+ *   settle.c	generations, debts and drains
+ *   tick.c	debts paid by the ticks of the CPUs, without interrupts
+ *   arena.c	addresses of MAP_FPR mappings, left-over page tables
+ *   fpr.c	policy: which mappings and which flushes may be skipped
+ *   munmap.c	munmap() inside the quarantine
+ *   sysfs.c	/sys/kernel/mm/ceasefire and the boot parameter
+ *   mutate.c	debug builds: protections that can be switched off
+ */
+#ifndef _MM_CEASEFIRE_INTERNAL_H
+#define _MM_CEASEFIRE_INTERNAL_H
+
+#include <linux/atomic.h>
+#include <linux/ceasefire.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "arena_state.h"
+#include "tag_state.h"
+
+/**
+ * struct fpr_ctx - recycling context: who may reach the same stale frames
+ * @id:		what tags say; unique among live contexts
+ * @mm:		the process, pinned by mmgrab(); NULL for the shared context
+ * @ref:	one for the owner, one for each queued work and each user
+ * @completed:	newest completed full flush, see tag_state.h; only grows
+ * @skipped:	newest started generation that a skip was tagged with
+ * @awaited:	generation that ticks shall catch up with
+ * @owed:	1 from the first skip until the age work takes it back
+ * @lock:	protects @single, @large, @nr and @dead; irq safe, innermost
+ * @dead:	no CPU can use translations of @mm any more
+ * @nr:		parked base pages
+ * @single:	parked order-0 pages; also the free list of the context
+ * @large:	parked pages of higher order
+ * @drain:	runs when @nr goes over the limit
+ * @age:	settles what is still owed after a while
+ * @free:	frees the context, which is not for every context to do
+ * @settling:	one drain at a time: who waits for frames waits for those that
+ *		are on their way, too
+ * @rcu:	contexts are found by id under RCU
+ * @arena:	addresses; under @mm's mmap_lock held for writing, stable while
+ *		it is held for reading
+ * @tables:	page table bytes of @mm after the last table drain
+ * @hole_end:	no mapping starts in [@arena.next, @hole_end)
+ */
+struct fpr_ctx {
+	u32 id;
+	struct mm_struct *mm;
+	refcount_t ref;
+	u64 completed;
+	u64 skipped;
+	u64 awaited;
+	int owed;
+
+	/* Protects the pool: the members down to @large. */
+	spinlock_t lock;
+	bool dead;
+	unsigned long nr;
+	struct list_head single;
+	struct list_head large;
+
+	struct work_struct drain;
+	struct delayed_work age;
+	struct work_struct free;
+	/* Serializes drains; nothing is allocated under it. */
+	struct mutex settling;
+	struct rcu_head rcu;
+
+	struct fpr_arena arena;
+	unsigned long tables;
+	unsigned long hole_end;
+};
+
+extern struct fpr_ctx fpr_shared;
+
+/* Knobs, see sysfs.c. */
+extern bool fpr_enabled;
+extern unsigned long fpr_pool_limit;
+extern unsigned int fpr_debt_age_ms;
+
+/* context.c */
+extern bool fpr_ready;
+struct fpr_ctx *fpr_ctx_find(u32 id);
+struct fpr_ctx *fpr_ctx_next(unsigned long *id);
+struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm);
+void fpr_ctx_put(struct fpr_ctx *ctx);
+unsigned int fpr_ctx_count(void);
+
+/* tags.c */
+bool fpr_tags_init(void);
+bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new);
+bool fpr_frames_tagged(unsigned long pfn);
+struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found);
+void fpr_tags_clear(unsigned long pfn, unsigned long nr, u32 id);
+u64 fpr_tag_take(unsigned long pfn);
+void fpr_tag_restore(unsigned long pfn, u64 tag);
+unsigned long fpr_tags_bytes(void);
+
+/* pool.c */
+void fpr_pool_init(struct fpr_ctx *ctx);
+unsigned long fpr_pool_take(struct fpr_ctx *ctx, struct list_head *list);
+bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list);
+unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed);
+long fpr_parked(void);
+
+/* settle.c */
+extern struct workqueue_struct *fpr_wq;
+u64 fpr_started(struct fpr_ctx *ctx);
+u64 fpr_shared_tag_now(void);
+u64 fpr_shared_take_generation(void);
+bool fpr_tag_is_stale(u64 tag, struct fpr_ctx *ctx);
+void fpr_credit(struct fpr_ctx *ctx, u64 gen);
+void fpr_owe(struct fpr_ctx *ctx, u64 gen);
+unsigned long fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason);
+void fpr_settle_init(struct fpr_ctx *ctx);
+void fpr_settle_shared_idle(void);
+void fpr_kick_drain(struct fpr_ctx *ctx);
+
+/* tick.c */
+bool fpr_settle_by_ticks(struct fpr_ctx *ctx, unsigned long until);
+bool fpr_settle_shared_by_ticks(unsigned long until);
+
+/* fpr.c */
+bool fpr_vma_eligible(struct vm_area_struct *vma);
+
+/* arena.c */
+bool fpr_arena_init(struct fpr_ctx *ctx);
+unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
+			    unsigned long pgoff);
+bool fpr_arena_may_keep(struct fpr_ctx *ctx);
+void fpr_arena_settle(struct fpr_ctx *ctx);
+void fpr_arena_exit(struct fpr_ctx *ctx);
+#define FPR_ARENA_SIZE		(256UL << 30)
+#define FPR_ARENA_MAX_MAP(a)	(((a)->end - (a)->base) / 4)
+
+/* mutate.c: exactly one protection, or none, is switched off. */
+#define FPR_MUTATIONS(M)	\
+	M(fpr_no_park_page)	\
+	M(fpr_no_park_folios)	\
+	M(fpr_no_park_large)	\
+	M(fpr_credit_started)	\
+	M(fpr_credit_partial)	\
+	M(fpr_no_claim_mmap)	\
+	M(fpr_no_claim_mremap)	\
+	M(fpr_no_claim_grow)	\
+	M(fpr_no_claim_brk)	\
+	M(fpr_no_claim_stack)	\
+	M(fpr_no_claim_insert)	\
+	M(fpr_no_wrap_drain)	\
+	M(fpr_allow_dirty)	\
+	M(fpr_allow_anon)	\
+	M(fpr_allow_exec)	\
+	M(fpr_skip_forced)	\
+	M(fpr_no_clamp)		\
+	M(fpr_no_munmap_prepare)	\
+	M(fpr_no_exit_gaps)	\
+	M(fpr_no_exit_last)	\
+	M(fpr_no_fuse_check)	\
+	M(fpr_no_ksm_check)	\
+	M(fpr_recycle_any)	\
+	M(fpr_flush_in_free)	\
+	M(fpr_no_drain_limit)	\
+	M(fpr_no_drain_age)	\
+	M(fpr_no_tick)		\
+	M(fpr_no_drain_kswapd)	\
+	M(fpr_no_drain_reclaim)	\
+	M(fpr_no_drain_oom)	\
+	M(fpr_no_drain_isolate)	\
+	M(fpr_no_exit_drain)	\
+	M(fpr_no_shared_tag)	\
+	M(fpr_release_unchecked)	\
+	M(fpr_ignore_notifiers)
+
+#define FPR_MUTATION_ENUM(name)	MUTATE_##name,
+enum fpr_mutation {
+	MUTATE_NONE,
+	FPR_MUTATIONS(FPR_MUTATION_ENUM)
+	MUTATE_NR,
+};
+
+#ifdef CONFIG_CEASEFIRE_DEBUG
+extern enum fpr_mutation fpr_mutation;
+extern u32 fpr_skip_local;
+extern u32 fpr_flush_delay_us;
+extern u64 fpr_arena_size;
+
+static inline bool fpr_mutated(enum fpr_mutation m)
+{
+	return unlikely(READ_ONCE(fpr_mutation) == m);
+}
+
+static inline bool fpr_mutated_nth(enum fpr_mutation first, unsigned int n)
+{
+	return fpr_mutated(first + n);
+}
+#else
+#define fpr_skip_local	0
+#define fpr_arena_size	FPR_ARENA_SIZE
+
+static inline bool fpr_mutated(enum fpr_mutation m)
+{
+	return false;
+}
+
+static inline bool fpr_mutated_nth(enum fpr_mutation first, unsigned int n)
+{
+	return false;
+}
+#endif
+
+#endif /* _MM_CEASEFIRE_INTERNAL_H */

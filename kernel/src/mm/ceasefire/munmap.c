@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * munmap() inside the quarantine: decides that the page tables stay, marks the
+ * gather whose flush may be skipped, and has a short way for the common case.
+ *
+ * Stock munmap() is made for any number of mappings, split at both ends, and
+ * carries them in a tree of its own. Programs that profit from FPR unmap what
+ * they have mapped, one mapping at a time; __fpr_munmap_single() does that and
+ * nothing else, in the same order and under the same locks.
+ *
+ * Locks: __fpr_munmap_prepare() and the first half of __fpr_munmap_single() run
+ * under mmap_lock held for writing; what they decide about the arena holds
+ * under the downgraded lock, since no writer can come between.
+ */
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/rmap.h>
+#include <linux/uprobes.h>
+#include <linux/userfaultfd_k.h>
+#include <linux/vmstat.h>
+
+#include <asm/tlb.h>
+
+#include "../internal.h"
+#include "internal.h"
+
+/* What the short way does not handle; the usual one does. */
+#define FPR_SINGLE_EXCLUDES	(VM_LOCKED | VM_ACCOUNT | VM_SEALED)
+
+static bool fpr_single_eligible(struct fpr_ctx *ctx, struct vm_area_struct *vma,
+				unsigned long start, unsigned long end)
+{
+	return vma->vm_start == start && vma->vm_end == end &&
+	       !(vma->vm_flags & FPR_SINGLE_EXCLUDES) &&
+	       fpr_vma_eligible(vma) && !userfaultfd_armed(vma) &&
+	       !mm_has_notifiers(vma->vm_mm) && fpr_arena_may_keep(ctx) &&
+	       fpr_arena_range(&ctx->arena, start, end) == FPR_RANGE_INSIDE;
+}
+
+/**
+ * __fpr_munmap_single() - munmap() of exactly one eligible mapping
+ * @vmi: iterator, at the mapping
+ * @vma: the mapping
+ * @start: start of the range
+ * @end: end of the range
+ * @unlock: whether mmap_lock, held for writing, is to be dropped on success
+ *
+ * The order is that of the usual way: write-lock the mapping, take it out of
+ * the tree, mark it detached, downgrade; no fault can run in it from then on.
+ * Clear the entries, hide it from rmap, flush or skip, free. No notifier can be
+ * registered meanwhile, that takes mmap_lock for writing.
+ *
+ * Return: true if it is done, false if nothing was done.
+ */
+bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
+			 unsigned long start, unsigned long end, bool unlock)
+{
+	struct zap_details details = {
+		.zap_flags = ZAP_FLAG_DROP_MARKER | ZAP_FLAG_UNMAP,
+		.even_cows = true,
+	};
+	struct mm_struct *mm = vma->vm_mm;
+	struct fpr_ctx *ctx = mm->fpr;
+	struct mmu_gather tlb;
+
+	if (!ctx || !fpr_single_eligible(ctx, vma, start, end))
+		return false;
+	vma_start_write(vma);
+	vma_mark_detached(vma, true);
+	if (vma_iter_clear_gfp(vmi, start, end, GFP_KERNEL)) {
+		/* The usual way starts afresh, and fails in its own time. */
+		vma_mark_detached(vma, false);
+		vma_iter_set(vmi, start);
+		return false;
+	}
+	fpr_arena_enter(&ctx->arena, start);
+	mm->map_count--;
+	if (unlock)
+		mmap_write_downgrade(mm);
+
+	tlb_gather_mmu(&tlb, mm);
+	tlb.fpr = 1;
+	update_hiwater_rss(mm);
+	uprobe_munmap(vma, start, end);
+	unmap_page_range(&tlb, vma, start, end, &details);
+	unlink_anon_vmas(vma);
+	unlink_file_vma(vma);
+	tlb_finish_mmu(&tlb);
+
+	update_hiwater_vm(mm);
+	vm_stat_account(mm, vma->vm_flags, -vma_pages(vma));
+	remove_vma(vma, /* unreachable = */ false);
+	if (unlock)
+		mmap_read_unlock(mm);
+	return true;
+}
+
+/**
+ * __fpr_munmap_prepare() - how an munmap() lies to the quarantine
+ * @vms: the munmap, nothing was done yet
+ *
+ * Context: mmap_lock held for writing; also mremap(), brk() and shmdt().
+ */
+void __fpr_munmap_prepare(struct vma_munmap_struct *vms)
+{
+	struct fpr_ctx *ctx = vms->vma->vm_mm->fpr;
+
+	if (!ctx)
+		return;
+	switch (fpr_arena_range(&ctx->arena, vms->start, vms->end)) {
+	case FPR_RANGE_OUTSIDE:
+		break;
+	case FPR_RANGE_INSIDE:
+		if (!fpr_arena_may_keep(ctx)) {
+			fpr_arena_settle(ctx);
+			break;
+		}
+		fpr_arena_enter(&ctx->arena, vms->start);
+		vms->fpr_keep = true;
+		break;
+	case FPR_RANGE_STRADDLES:
+		if (!fpr_mutated(MUTATE_fpr_no_munmap_prepare))
+			fpr_arena_settle(ctx);
+		break;
+	}
+}
+
+/**
+ * __fpr_munmap_begin() - the gather of an munmap() begins
+ * @tlb: the gather
+ * @vms: the munmap
+ * @mas_detach: its mappings, positioned at the second one
+ */
+void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
+			struct ma_state *mas_detach)
+{
+	struct vm_area_struct *vma;
+
+	if (!vms->fpr_keep) {
+		if (vms->vma->vm_flags & VM_FPR)
+			count_vm_event(FPR_FLUSH_OUTSIDE);
+		return;
+	}
+	tlb->fpr = fpr_vma_eligible(vms->vma);
+	if (likely(vms->vma_count == 1))
+		return;
+	mas_for_each(mas_detach, vma, ULONG_MAX)
+		tlb->fpr &= fpr_vma_eligible(vma);
+	mas_set(mas_detach, 1);
+}
+
+/**
+ * __fpr_munmap_keep_tables() - instead of free_pgtables()
+ * @vms: the munmap
+ * @mas_detach: its mappings
+ *
+ * Hides the mappings from rmap, as free_pgtables() does, and leaves the tables
+ * for fpr_arena_settle().
+ *
+ * Return: false if the tables are to be freed now.
+ */
+bool __fpr_munmap_keep_tables(struct vma_munmap_struct *vms,
+			      struct ma_state *mas_detach)
+{
+	struct unlink_vma_file_batch batch;
+	struct vm_area_struct *vma;
+
+	if (!vms->fpr_keep)
+		return false;
+	if (likely(vms->vma_count == 1)) {
+		unlink_anon_vmas(vms->vma);
+		unlink_file_vma(vms->vma);
+		return true;
+	}
+	unlink_file_vma_batch_init(&batch);
+	mas_set(mas_detach, 0);
+	mas_for_each(mas_detach, vma, ULONG_MAX) {
+		unlink_anon_vmas(vma);
+		unlink_file_vma_batch_add(&batch, vma);
+	}
+	unlink_file_vma_batch_final(&batch);
+	return true;
+}

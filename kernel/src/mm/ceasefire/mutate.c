@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Debug builds: /sys/kernel/debug/ceasefire.
+ *
+ *   mutate		switch one protection off, by name; "none" restores it.
+ *			Reading lists all names, the active one in brackets. A
+ *			test that does not fail then proves nothing.
+ *   skip_local		1: skip although only one CPU runs the process
+ *   flush_delay_us	time between request and start of a process's flush
+ *   arena_size		size of the arenas of processes that start to use FPR
+ */
+#include <linux/debugfs.h>
+#include <linux/init.h>
+#include <linux/mm.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "internal.h"
+
+#define FPR_MUTATION_NAME(name)	#name,
+
+static const char * const fpr_mutation_names[] = {
+	"none",
+	FPR_MUTATIONS(FPR_MUTATION_NAME)
+};
+
+enum fpr_mutation fpr_mutation;
+u32 fpr_skip_local;
+u32 fpr_flush_delay_us;
+u64 fpr_arena_size = FPR_ARENA_SIZE;
+
+static int mutate_show(struct seq_file *m, void *v)
+{
+	int i;
+
+	for (i = 0; i < MUTATE_NR; i++)
+		seq_printf(m, i == READ_ONCE(fpr_mutation) ? "[%s]\n" : "%s\n",
+			   fpr_mutation_names[i]);
+	return 0;
+}
+
+static ssize_t mutate_write(struct file *file, const char __user *ubuf,
+			    size_t count, loff_t *pos)
+{
+	char name[40];
+	int i;
+
+	if (count >= sizeof(name))
+		return -EINVAL;
+	if (copy_from_user(name, ubuf, count))
+		return -EFAULT;
+	name[count] = '\0';
+	i = match_string(fpr_mutation_names, MUTATE_NR, strim(name));
+	if (i < 0)
+		return -EINVAL;
+	WRITE_ONCE(fpr_mutation, i);
+	return count;
+}
+
+static int mutate_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, mutate_show, NULL);
+}
+
+static const struct file_operations mutate_fops = {
+	.open = mutate_open,
+	.read = seq_read,
+	.write = mutate_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+static int __init fpr_mutate_init(void)
+{
+	struct dentry *dir = debugfs_create_dir("ceasefire", NULL);
+
+	debugfs_create_file("mutate", 0600, dir, NULL, &mutate_fops);
+	debugfs_create_u32("skip_local", 0600, dir, &fpr_skip_local);
+	debugfs_create_u32("flush_delay_us", 0600, dir, &fpr_flush_delay_us);
+	debugfs_create_u64("arena_size", 0600, dir, &fpr_arena_size);
+	pr_warn("ceasefire: built for testing, not secure\n");
+	return 0;
+}
+late_initcall(fpr_mutate_init);

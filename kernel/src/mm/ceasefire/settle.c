@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Settling: generations, debts, and the flushes that pay for them.
+ *
+ * A context owes a flush from its first skip on. It is paid by any full flush
+ * of the process (fork, a large mprotect(), ...), or by a drain. A drain takes
+ * the parked frames, flushes once, and returns the frames to the allocator. It
+ * runs when
+ *
+ *   limit	the pool of a context is full		work item
+ *   age	something was owed for a while		work item, by ticks
+ *   kswapd	a node is below its watermark		kswapd
+ *   reclaim	before direct reclaim			the allocating task
+ *   oom	before the OOM killer kills		OOM notifier
+ *   isolate	memory offline, CMA, kcompactd		the isolating task
+ *   exit	nobody can use translations any more	no flush
+ *
+ * so that parked frames are bounded in number and time and never the reason
+ * that an allocation fails (I6). Age also bounds for how long a CPU may keep a
+ * translation that munmap() has removed.
+ *
+ * Ordering, all of it about one question: is a flush that is credited newer
+ * than the cleared entries?
+ *
+ *   skip (fpr.c)			flush
+ *   clear entries			A: number N = ++started
+ *   smp_mb()				B: IPIs, all CPUs flush
+ *   gen = started			C: completed = max(completed, N)
+ *   tag the frames			(release; pairs with the acquire in
+ *   drop the references		 fpr_tag_is_stale())
+ *
+ * If the tag is judged clean, gen < completed = N for some flush, so A came
+ * after "gen = started", and the entries were cleared before B began.
+ *
+ * Age work against skip: the skip first notes fpr_ctx.skipped, then sees
+ * @owed == 1 and queues nothing, or sets it and queues the work. The work sets
+ * @owed = 0 before it reads @skipped. xchg() on both sides is a full barrier,
+ * so either the work sees the skip or the skip queues the next work.
+ *
+ * Locks: none held while flushing. Callers: see the table.
+ */
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/notifier.h>
+#include <linux/oom.h>
+#include <linux/vmstat.h>
+
+#include <asm/tlbflush.h>
+
+#include <trace/events/ceasefire.h>
+
+#include "internal.h"
+
+/* Contexts with fewer parked frames are not worth an interrupt to kswapd. */
+#define FPR_KSWAPD_BATCH	32
+
+struct workqueue_struct *fpr_wq;
+static atomic64_t fpr_shared_started = ATOMIC64_INIT(1);
+
+/**
+ * fpr_started() - number of the newest flush that was requested
+ * @ctx: context of a process
+ *
+ * Return: the generation to tag a skip with.
+ */
+u64 fpr_started(struct fpr_ctx *ctx)
+{
+	return atomic64_read(&ctx->mm->context.tlb_gen);
+}
+
+/**
+ * fpr_shared_tag_now() - tag of the shared context
+ *
+ * Return: the tag for a frame whose entries were cleared before the call.
+ */
+u64 fpr_shared_tag_now(void)
+{
+	return fpr_tag_make(FPR_ID_SHARED, atomic64_read(&fpr_shared_started));
+}
+
+/**
+ * fpr_tag_is_stale() - may a CPU still reach a frame through its tag?
+ * @tag: tag of the frame
+ * @ctx: its context, NULL if that is gone
+ *
+ * Context: any, RCU read side.
+ * Return: true if it may.
+ */
+bool fpr_tag_is_stale(u64 tag, struct fpr_ctx *ctx)
+{
+	if (!ctx || READ_ONCE(ctx->dead))
+		return false;
+	if (fpr_mutated(MUTATE_fpr_credit_started) && ctx->mm)
+		return fpr_tag_gen(tag) >= fpr_started(ctx);
+	/* Pairs with the release in fpr_credit(). */
+	return fpr_gen_stale(fpr_tag_gen(tag), smp_load_acquire(&ctx->completed));
+}
+
+/**
+ * fpr_credit() - a full flush has completed
+ * @ctx: the context
+ * @gen: number of the flush
+ *
+ * Flushes may complete out of order, so the newest wins. cmpxchg orders the
+ * store after the acknowledgements of all CPUs.
+ */
+void fpr_credit(struct fpr_ctx *ctx, u64 gen)
+{
+	u64 old = READ_ONCE(ctx->completed);
+
+	while (old < gen && !try_cmpxchg64(&ctx->completed, &old, gen))
+		;
+}
+
+/**
+ * __fpr_flush_started() - a flush has its number, no CPU was asked yet
+ * @mm: the process
+ *
+ * Debug builds: makes the time between request and completion long, so that
+ * who confuses the two is found out.
+ */
+void __fpr_flush_started(struct mm_struct *mm)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u32 us = READ_ONCE(fpr_flush_delay_us);
+
+	if (us && READ_ONCE(mm->fpr))
+		mdelay(DIV_ROUND_UP(us, USEC_PER_MSEC));
+#endif
+}
+
+/**
+ * __fpr_flush_completed() - all CPUs have carried out a flush of a process
+ * @mm: the process
+ * @gen: its number
+ * @full: whether it covered the whole address space; partial ones prove
+ *	nothing about translations elsewhere
+ *
+ * Called by flush_tlb_mm_range() with preemption off, which keeps the context
+ * from being freed.
+ */
+void __fpr_flush_completed(struct mm_struct *mm, u64 gen, bool full)
+{
+	struct fpr_ctx *ctx = READ_ONCE(mm->fpr);
+
+	if (ctx && (full || fpr_mutated(MUTATE_fpr_credit_partial)))
+		fpr_credit(ctx, gen);
+}
+
+/* Half of the time that something may be owed; the other half is for ticks. */
+static unsigned long fpr_debt_age(void)
+{
+	return msecs_to_jiffies(READ_ONCE(fpr_debt_age_ms)) / 2;
+}
+
+/**
+ * fpr_owe() - a skip left something owed
+ * @ctx: the context
+ * @gen: generation that its frames were tagged with
+ *
+ * Context: any. See the ordering note at the top.
+ */
+void fpr_owe(struct fpr_ctx *ctx, u64 gen)
+{
+	u64 old = READ_ONCE(ctx->skipped);
+
+	while (old < gen && !try_cmpxchg64(&ctx->skipped, &old, gen))
+		;
+	if (READ_ONCE(ctx->owed) || xchg(&ctx->owed, 1))
+		return;
+	refcount_inc(&ctx->ref);
+	/* Waits for ticks, so not among the drains. */
+	if (!queue_delayed_work(system_unbound_wq, &ctx->age, fpr_debt_age()))
+		fpr_ctx_put(ctx);
+}
+
+/**
+ * fpr_shared_take_generation() - a new generation of the shared context
+ *
+ * Return: its number.
+ */
+u64 fpr_shared_take_generation(void)
+{
+	return atomic64_inc_return(&fpr_shared_started);
+}
+
+/* Is there a translation that no completed full flush has removed? */
+static bool fpr_is_owed(struct fpr_ctx *ctx)
+{
+	u64 skipped = READ_ONCE(ctx->skipped);
+	/* Pairs with the release in fpr_credit(). */
+	u64 completed = smp_load_acquire(&ctx->completed);
+
+	return skipped && fpr_gen_stale(skipped, completed);
+}
+
+static void fpr_flush(struct fpr_ctx *ctx)
+{
+	u64 gen;
+
+	count_vm_event(FPR_DRAIN_FLUSH);
+	if (ctx->mm) {
+		/* Credits itself in __fpr_flush_completed(). */
+		flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
+		return;
+	}
+	gen = fpr_shared_take_generation();
+	flush_tlb_all();
+	fpr_credit(ctx, gen);
+}
+
+/**
+ * fpr_settle() - pay what a context owes and release its parked frames
+ * @ctx: the context; the caller holds a reference
+ * @reason: who asks
+ *
+ * Frames that are parked while this runs stay for the next time, or do not come
+ * (see fpr_pool_add()).
+ *
+ * Context: may sleep and sends IPIs: process context, interrupts on (I6).
+ * Return: number of base pages that went back to the allocator.
+ */
+unsigned long fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason)
+{
+	struct fpr_ctx *flushed = NULL;
+	unsigned long nr, released = 0;
+	LIST_HEAD(list);
+
+	might_sleep();
+	mutex_lock(&ctx->settling);
+	nr = fpr_pool_take(ctx, &list);
+	if (!nr)
+		goto out;
+	if (!READ_ONCE(ctx->dead) && fpr_pool_stale(ctx, &list)) {
+		fpr_flush(ctx);
+		flushed = ctx;
+	}
+	count_vm_event(FPR_DRAIN_LIMIT + reason);
+	trace_fpr_drain(ctx->id, reason, nr);
+	released = fpr_pool_release(&list, flushed);
+out:
+	mutex_unlock(&ctx->settling);
+	return released;
+}
+
+/* Release what is clean by now, without a flush. */
+static void fpr_release_clean(struct fpr_ctx *ctx)
+{
+	LIST_HEAD(list);
+
+	mutex_lock(&ctx->settling);
+	if (fpr_pool_take(ctx, &list))
+		fpr_pool_release(&list, NULL);
+	mutex_unlock(&ctx->settling);
+}
+
+static void fpr_drain_work(struct work_struct *work)
+{
+	struct fpr_ctx *ctx = container_of(work, struct fpr_ctx, drain);
+
+	fpr_settle(ctx, FPR_BY_LIMIT);
+	fpr_ctx_put(ctx);
+}
+
+static void fpr_age_work(struct work_struct *work)
+{
+	struct fpr_ctx *ctx = container_of(to_delayed_work(work),
+					   struct fpr_ctx, age);
+	unsigned long until = jiffies + fpr_debt_age();
+
+	xchg(&ctx->owed, 0);
+	if (fpr_mutated(MUTATE_fpr_no_drain_age))
+		goto out;
+	if (fpr_is_owed(ctx) && !READ_ONCE(ctx->dead)) {
+		count_vm_event(FPR_DRAIN_AGE);
+		if (!(ctx->mm ? fpr_settle_by_ticks(ctx, until) :
+				fpr_settle_shared_by_ticks(until)))
+			fpr_flush(ctx);
+	}
+	/*
+	 * Skips since then have queued this work again; what they tagged is
+	 * parked again. All else is clean now.
+	 */
+	fpr_release_clean(ctx);
+out:
+	fpr_ctx_put(ctx);
+}
+
+/**
+ * fpr_kick_drain() - drain soon
+ * @ctx: the context
+ *
+ * Context: any; RCU read side or a reference.
+ */
+void fpr_kick_drain(struct fpr_ctx *ctx)
+{
+	if (work_pending(&ctx->drain) ||
+	    fpr_mutated(MUTATE_fpr_no_drain_limit) ||
+	    !refcount_inc_not_zero(&ctx->ref))
+		return;
+	if (!queue_work(fpr_wq, &ctx->drain))
+		fpr_ctx_put(ctx);
+}
+
+static bool fpr_drain_mutated(enum fpr_drain_reason reason)
+{
+	switch (reason) {
+	case FPR_BY_KSWAPD:
+		return fpr_mutated(MUTATE_fpr_no_drain_kswapd);
+	case FPR_BY_RECLAIM:
+		return fpr_mutated(MUTATE_fpr_no_drain_reclaim);
+	case FPR_BY_OOM:
+		return fpr_mutated(MUTATE_fpr_no_drain_oom);
+	case FPR_BY_ISOLATE:
+		return fpr_mutated(MUTATE_fpr_no_drain_isolate);
+	default:
+		return false;
+	}
+}
+
+/**
+ * __fpr_drain() - release the parked frames of all contexts
+ * @reason: who asks
+ *
+ * Context: may sleep and sends IPIs.
+ * Return: number of base pages released.
+ */
+unsigned long __fpr_drain(enum fpr_drain_reason reason)
+{
+	unsigned long id = 0, nr = 0;
+	struct fpr_ctx *ctx;
+
+	if (!fpr_parked() || fpr_drain_mutated(reason))
+		return 0;
+	while ((ctx = fpr_ctx_next(&id))) {
+		if (reason != FPR_BY_KSWAPD ||
+		    READ_ONCE(ctx->nr) >= FPR_KSWAPD_BATCH)
+			nr += fpr_settle(ctx, reason);
+		fpr_ctx_put(ctx);
+	}
+	return nr;
+}
+
+/**
+ * fpr_settle_shared_idle() - the last context has gone
+ *
+ * No process can use a stale translation any more, so shared frames are clean,
+ * too. Called under the lock that a new context is counted under: whoever comes
+ * later reads a generation that is not below this one, so its own tags count.
+ */
+void fpr_settle_shared_idle(void)
+{
+	fpr_credit(&fpr_shared, fpr_shared_take_generation());
+}
+
+/**
+ * fpr_settle_init() - set up the work items of a context
+ * @ctx: the context
+ */
+void fpr_settle_init(struct fpr_ctx *ctx)
+{
+	mutex_init(&ctx->settling);
+	INIT_WORK(&ctx->drain, fpr_drain_work);
+	INIT_DELAYED_WORK(&ctx->age, fpr_age_work);
+}
+
+/*
+ * The OOM killer asks whether anybody can free pages before it kills. Reclaim
+ * has drained many times by then; a few frames, perhaps of the wrong node, must
+ * not keep it from killing for ever.
+ */
+#define FPR_OOM_ENOUGH	256
+
+static int fpr_oom_notify(struct notifier_block *nb, unsigned long unused,
+			  void *freed)
+{
+	unsigned long nr = __fpr_drain(FPR_BY_OOM);
+
+	if (nr >= FPR_OOM_ENOUGH)
+		*(unsigned long *)freed += nr;
+	return NOTIFY_OK;
+}
+
+static struct notifier_block fpr_oom_notifier = {
+	.notifier_call = fpr_oom_notify,
+};
+
+static int __init fpr_settle_start(void)
+{
+	fpr_wq = alloc_workqueue("ceasefire", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!fpr_wq)
+		return -ENOMEM;
+	fpr_pool_init(&fpr_shared);
+	fpr_settle_init(&fpr_shared);
+	fpr_shared.completed = atomic64_read(&fpr_shared_started);
+	return register_oom_notifier(&fpr_oom_notifier);
+}
+core_initcall(fpr_settle_start);

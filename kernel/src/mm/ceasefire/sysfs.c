@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/mm/ceasefire and the boot parameter. One value a file; described
+ * in Documentation/ABI/testing/sysfs-kernel-mm-ceasefire. Counters are in
+ * /proc/vmstat.
+ */
+#include <linux/init.h>
+#include <linux/kobject.h>
+#include <linux/kstrtox.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+
+#include "internal.h"
+
+/* Whether new mappings get MAP_FPR and munmap() may skip. */
+bool fpr_enabled __read_mostly = IS_ENABLED(CONFIG_CEASEFIRE_FPR_DEFAULT_ON);
+
+/* Parked base pages of one context above which it is drained: 16 MiB. */
+unsigned long fpr_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
+
+/* How long something may be owed, in milliseconds, from the first skip on. */
+unsigned int fpr_debt_age_ms __read_mostly = 1000;
+
+/*
+ * ceasefire=off, or a comma separated list of the mechanisms to switch on.
+ */
+static int __init ceasefire_setup(char *str)
+{
+	char *name;
+
+	fpr_enabled = false;
+	while ((name = strsep(&str, ","))) {
+		if (!strcmp(name, "fpr"))
+			fpr_enabled = true;
+		else if (*name && strcmp(name, "off"))
+			pr_warn("ceasefire: unknown mechanism '%s', known: fpr\n",
+				name);
+	}
+	return 1;
+}
+__setup("ceasefire=", ceasefire_setup);
+
+static ssize_t features_show(struct kobject *kobj, struct kobj_attribute *attr,
+			     char *buf)
+{
+	return sysfs_emit(buf, "fpr\n");
+}
+
+static struct kobj_attribute features_attr = __ATTR_RO(features);
+
+static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(fpr_enabled));
+}
+
+static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
+			     const char *buf, size_t count)
+{
+	bool on;
+	int err = kstrtobool(buf, &on);
+
+	if (err)
+		return err;
+	WRITE_ONCE(fpr_enabled, on);
+	return count;
+}
+
+static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
+
+static ssize_t pool_limit_show(struct kobject *kobj,
+			       struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", READ_ONCE(fpr_pool_limit));
+}
+
+static ssize_t pool_limit_store(struct kobject *kobj,
+				struct kobj_attribute *attr, const char *buf,
+				size_t count)
+{
+	unsigned long nr;
+	int err = kstrtoul(buf, 0, &nr);
+
+	if (err)
+		return err;
+	WRITE_ONCE(fpr_pool_limit, nr);
+	return count;
+}
+
+static struct kobj_attribute pool_limit_attr = __ATTR_RW(pool_limit);
+
+static ssize_t debt_age_ms_show(struct kobject *kobj,
+				struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(fpr_debt_age_ms));
+}
+
+static ssize_t debt_age_ms_store(struct kobject *kobj,
+				 struct kobj_attribute *attr, const char *buf,
+				 size_t count)
+{
+	unsigned int ms;
+	int err = kstrtouint(buf, 0, &ms);
+
+	if (err)
+		return err;
+	/* A debt that is never settled is not on offer. */
+	if (ms < 2 || ms > 60 * MSEC_PER_SEC)
+		return -ERANGE;
+	WRITE_ONCE(fpr_debt_age_ms, ms);
+	return count;
+}
+
+static struct kobj_attribute debt_age_ms_attr = __ATTR_RW(debt_age_ms);
+
+static ssize_t parked_show(struct kobject *kobj, struct kobj_attribute *attr,
+			   char *buf)
+{
+	return sysfs_emit(buf, "%ld\n", fpr_parked());
+}
+
+static struct kobj_attribute parked_attr = __ATTR_RO(parked);
+
+static ssize_t contexts_show(struct kobject *kobj, struct kobj_attribute *attr,
+			     char *buf)
+{
+	return sysfs_emit(buf, "%u\n", fpr_ctx_count());
+}
+
+static struct kobj_attribute contexts_attr = __ATTR_RO(contexts);
+
+static ssize_t tag_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
+			      char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", fpr_tags_bytes());
+}
+
+static struct kobj_attribute tag_bytes_attr = __ATTR_RO(tag_bytes);
+
+static struct attribute *ceasefire_attrs[] = {
+	&features_attr.attr,
+	NULL,
+};
+
+static struct attribute *fpr_attrs[] = {
+	&enabled_attr.attr,
+	&pool_limit_attr.attr,
+	&debt_age_ms_attr.attr,
+	&parked_attr.attr,
+	&contexts_attr.attr,
+	&tag_bytes_attr.attr,
+	NULL,
+};
+
+static const struct attribute_group ceasefire_group = {
+	.attrs = ceasefire_attrs,
+};
+
+static const struct attribute_group fpr_group = {
+	.name = "fpr",
+	.attrs = fpr_attrs,
+};
+
+static const struct attribute_group *ceasefire_groups[] = {
+	&ceasefire_group,
+	&fpr_group,
+	NULL,
+};
+
+static int __init ceasefire_sysfs_init(void)
+{
+	struct kobject *kobj = kobject_create_and_add("ceasefire", mm_kobj);
+	int err;
+
+	if (!kobj)
+		return -ENOMEM;
+	err = sysfs_create_groups(kobj, ceasefire_groups);
+	if (err)
+		kobject_put(kobj);
+	return err;
+}
+subsys_initcall(ceasefire_sysfs_init);

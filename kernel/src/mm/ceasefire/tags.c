@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tags: one word per page frame that says who may still reach it through a
+ * stale translation (tag_state.h has the algebra).
+ *
+ * The words of a memory section (128 MiB of memory, 256 KiB of tags) are
+ * allocated when a frame of it is to be tagged for the first time. That is in
+ * the middle of an munmap(), where one cannot allocate, so this munmap()
+ * flushes as ever and a work item allocates the section. Hence no cost before
+ * the first use, and memory that comes later (hotplug) needs no special case.
+ * Once allocated, a section's tags stay.
+ *
+ * A tag belongs to the frame, not to the page that uses it: it survives free,
+ * split and merge. It is written by
+ *   - a skip, under the mmap_lock of one process for reading; two processes may
+ *     tag the same page cache frame at once, hence cmpxchg,
+ *   - whoever owns a frame that nobody else can find: release of a parked
+ *     frame, recycling.
+ * Ordering: the skip writes the tag before it drops its reference to the page
+ * (tlb_flush_mmu() flushes before it frees), so whoever frees the page later
+ * sees the tag; the reference count's atomics order the two.
+ */
+#include <linux/bitmap.h>
+#include <linux/memblock.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/vmalloc.h>
+#include <linux/vmstat.h>
+
+#include "internal.h"
+
+static u64 **fpr_tags;			/* by section; NULL entries: no tags */
+static unsigned long *fpr_wanted;	/* sections that need tags */
+static unsigned long fpr_sections;
+static atomic_long_t fpr_sections_used;
+static DEFINE_MUTEX(fpr_tags_lock);
+
+static void fpr_tags_populate(struct work_struct *work);
+static DECLARE_WORK(fpr_tags_work, fpr_tags_populate);
+
+static void fpr_tags_populate(struct work_struct *work)
+{
+	unsigned long s;
+
+	for_each_set_bit(s, fpr_wanted, fpr_sections) {
+		struct page *page = pfn_to_online_page(section_nr_to_pfn(s));
+		u64 *tags;
+
+		/* A section that went offline is asked for again if it returns. */
+		clear_bit(s, fpr_wanted);
+		if (!page || fpr_tags[s])
+			continue;
+		tags = vzalloc_node(PAGES_PER_SECTION * sizeof(u64),
+				    page_to_nid(page));
+		if (!tags)
+			return;	/* the next munmap() asks again */
+		atomic_long_inc(&fpr_sections_used);
+		/* Pairs with the dependent load in fpr_tag_slot(). */
+		smp_store_release(&fpr_tags[s], tags);
+	}
+}
+
+/**
+ * fpr_tags_init() - make the index of sections
+ *
+ * Context: may sleep; called with each new context.
+ * Return: false without memory.
+ */
+bool fpr_tags_init(void)
+{
+	unsigned long sections, *wanted;
+	u64 **tags;
+
+	/* Pairs with the release below. */
+	if (smp_load_acquire(&fpr_tags))
+		return true;
+	mutex_lock(&fpr_tags_lock);
+	if (!fpr_tags) {
+		sections = pfn_to_section_nr(max_t(unsigned long, max_pfn, max_possible_pfn)) + 1;
+		wanted = bitmap_zalloc(sections, GFP_KERNEL);
+		tags = kvcalloc(sections, sizeof(*tags), GFP_KERNEL);
+		if (wanted && tags) {
+			fpr_wanted = wanted;
+			fpr_sections = sections;
+			/* Pairs with the loads of fpr_tags. */
+			smp_store_release(&fpr_tags, tags);
+		} else {
+			bitmap_free(wanted);
+			kvfree(tags);
+		}
+	}
+	mutex_unlock(&fpr_tags_lock);
+	return fpr_tags;
+}
+
+/**
+ * fpr_tags_bytes() - memory used for tags
+ *
+ * Return: bytes.
+ */
+unsigned long fpr_tags_bytes(void)
+{
+	return atomic_long_read(&fpr_sections_used) *
+	       PAGES_PER_SECTION * sizeof(u64) +
+	       (fpr_tags ? fpr_sections * sizeof(u64 *) : 0);
+}
+
+/* Where the tag of a frame is; NULL if its section has none. */
+static u64 *fpr_tag_slot(unsigned long pfn)
+{
+	unsigned long section = pfn_to_section_nr(pfn);
+	u64 *tags;
+
+	if (unlikely(section >= fpr_sections))
+		return NULL;
+	tags = READ_ONCE(fpr_tags[section]);
+	return tags ? tags + (pfn & (PAGES_PER_SECTION - 1)) : NULL;
+}
+
+static bool fpr_tag_frame(u64 *slot, u64 new)
+{
+	u64 old = READ_ONCE(*slot), next;
+
+	do {
+		bool stale = false;
+
+		if (old && fpr_tag_id(old) != fpr_tag_id(new)) {
+			rcu_read_lock();
+			stale = fpr_tag_is_stale(old,
+						 fpr_ctx_find(fpr_tag_id(old)));
+			rcu_read_unlock();
+			if (fpr_mutated(MUTATE_fpr_no_shared_tag))
+				stale = false;
+		}
+		next = fpr_tag_combine(old, stale, new,
+				       stale ? fpr_shared_tag_now() : 0);
+		if (next == old)
+			return fpr_tag_id(next) == FPR_ID_SHARED;
+	} while (!try_cmpxchg64(slot, &old, next));
+
+	if (fpr_tag_id(next) != FPR_ID_SHARED)
+		return false;
+	count_vm_event(FPR_SHARED);
+	return true;
+}
+
+/**
+ * fpr_tag_frames() - note that a context was left with stale translations
+ * @pfn: first frame
+ * @nr:	number of frames, of one folio
+ * @new: tag of the context that skips, read after the entries were cleared
+ *
+ * Context: any; the caller holds a reference to the frames.
+ * Return: false if the frames have no tags (yet): the caller must flush. Tags
+ * already written stay; the caller owes for them.
+ */
+bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new)
+{
+	bool shared = false, all = true;
+	unsigned long i;
+
+	for (i = 0; i < nr && all; i++) {
+		u64 *slot = fpr_tag_slot(pfn + i);
+
+		if (unlikely(!slot)) {
+			unsigned long section = pfn_to_section_nr(pfn + i);
+
+			if (section < fpr_sections) {
+				set_bit(section, fpr_wanted);
+				schedule_work(&fpr_tags_work);
+			}
+			all = false;
+			continue;
+		}
+		if (likely(READ_ONCE(*slot) == new))
+			continue;
+		shared |= fpr_tag_frame(slot, new);
+	}
+	if (shared)
+		fpr_owe(&fpr_shared, fpr_tag_gen(fpr_shared_tag_now()));
+	return all;
+}
+
+/**
+ * fpr_frames_tagged() - cheap screen for the free side
+ * @pfn: a frame
+ *
+ * Return: false if no frame of its section was ever tagged.
+ */
+bool fpr_frames_tagged(unsigned long pfn)
+{
+	return fpr_tag_slot(pfn);
+}
+
+/**
+ * fpr_frame_owner() - the context that may still reach a frame
+ * @pfn: the frame
+ * @found: gets its tag, if not NULL
+ *
+ * Context: any, RCU read side.
+ * Return: the context, NULL if no CPU can reach the frame through a stale
+ * translation.
+ */
+struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found)
+{
+	u64 *slot = fpr_tag_slot(pfn);
+	struct fpr_ctx *ctx;
+	u64 tag;
+
+	if (!slot)
+		return NULL;
+	tag = READ_ONCE(*slot);
+	if (likely(!tag))
+		return NULL;
+	if (found)
+		*found = tag;
+	ctx = fpr_ctx_find(fpr_tag_id(tag));
+	return fpr_tag_is_stale(tag, ctx) ? ctx : NULL;
+}
+
+/**
+ * fpr_tags_clear() - forget the tags of frames that a context cannot reach
+ * @pfn: first frame
+ * @nr: number of frames
+ * @id: the context, which was flushed after the frames were freed; FPR_ID_NONE
+ *	if nobody can reach the frames
+ */
+void fpr_tags_clear(unsigned long pfn, unsigned long nr, u32 id)
+{
+	for (; nr--; pfn++) {
+		u64 *slot = fpr_tag_slot(pfn);
+
+		if (slot && *slot &&
+		    (id == FPR_ID_NONE || fpr_tag_id(*slot) == id))
+			WRITE_ONCE(*slot, 0);
+	}
+}
+
+/**
+ * fpr_tag_take() - take the tag off a frame that the caller owns alone
+ * @pfn: the frame
+ *
+ * Return: the tag, for fpr_tag_restore().
+ */
+u64 fpr_tag_take(unsigned long pfn)
+{
+	u64 *slot = fpr_tag_slot(pfn);
+
+	return slot ? xchg(slot, 0) : 0;
+}
+
+/**
+ * fpr_tag_restore() - put a tag back
+ * @pfn: the frame
+ * @tag: from fpr_tag_take()
+ */
+void fpr_tag_restore(unsigned long pfn, u64 tag)
+{
+	u64 *slot = fpr_tag_slot(pfn);
+
+	if (slot)
+		WRITE_ONCE(*slot, tag);
+}
