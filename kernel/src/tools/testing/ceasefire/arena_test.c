@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The arena: placement, quarantine, and the clamp of page table removal. Random
+ * histories are compared with a map that remembers every address.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena_state.h"
+#include "ktap.h"
+
+enum { PAGE = 4096, HUGE = 2 << 20 };
+#define BASE	0x7f0000000000UL
+#define SIZE	(64UL * PAGE)
+
+static struct fpr_arena new_arena(unsigned long size)
+{
+	return (struct fpr_arena) {
+		.base = BASE, .settled = BASE, .next = BASE, .end = BASE + size,
+	};
+}
+
+static void ranges(void)
+{
+	struct fpr_arena a = new_arena(SIZE);
+
+	a.next = BASE + 10 * PAGE;
+	a.settled = BASE + 4 * PAGE;
+	CHECK(fpr_arena_range(&a, BASE - PAGE, BASE) == FPR_RANGE_OUTSIDE);
+	CHECK(fpr_arena_range(&a, a.next, a.next + PAGE) == FPR_RANGE_OUTSIDE);
+	CHECK(fpr_arena_range(&a, BASE, BASE + PAGE) == FPR_RANGE_INSIDE);
+	CHECK(fpr_arena_range(&a, BASE, a.next) == FPR_RANGE_INSIDE);
+	CHECK(fpr_arena_range(&a, BASE - PAGE, BASE + PAGE) ==
+	      FPR_RANGE_STRADDLES);
+	CHECK(fpr_arena_range(&a, a.next - PAGE, a.next + PAGE) ==
+	      FPR_RANGE_STRADDLES);
+	CHECK(!fpr_arena_quarantined(&a, BASE, a.settled));
+	CHECK(fpr_arena_quarantined(&a, BASE, a.settled + PAGE));
+	CHECK(fpr_arena_quarantined(&a, a.next - PAGE, a.end));
+	CHECK(!fpr_arena_quarantined(&a, a.next, a.end));
+	fpr_arena_enter(&a, BASE + PAGE);
+	CHECK(a.settled == BASE + PAGE);
+	fpr_arena_enter(&a, BASE + 5 * PAGE);
+	CHECK(a.settled == BASE + PAGE);
+}
+
+static void placement(void)
+{
+	struct fpr_arena a = new_arena(8UL * HUGE);
+	unsigned long at;
+
+	at = fpr_arena_place(&a, BASE + PAGE, PAGE, 0, HUGE);
+	CHECK(at == BASE + PAGE);
+	/* Huge mappings coincide with the huge pages of the file. */
+	at = fpr_arena_place(&a, BASE + PAGE, HUGE, 3 * PAGE, HUGE);
+	CHECK(at == BASE + 3 * PAGE);
+	at = fpr_arena_place(&a, BASE + 4 * PAGE, HUGE, 3 * PAGE, HUGE);
+	CHECK(at == BASE + HUGE + 3 * PAGE);
+	CHECK(!fpr_arena_place(&a, a.end, PAGE, 0, HUGE));
+	CHECK(!fpr_arena_place(&a, a.end - PAGE, 2 * PAGE, 0, HUGE));
+	CHECK(fpr_arena_place(&a, a.end - PAGE, PAGE, 0, HUGE) ==
+	      a.end - PAGE);
+	CHECK(!fpr_arena_place(&a, BASE, ~0UL - PAGE + 1, 0, HUGE));
+}
+
+/* Tables of the quarantine never go with a neighbour, all others may. */
+static void clamp(void)
+{
+	struct fpr_arena a = new_arena(SIZE);
+	unsigned long floor = 0, ceiling = 0;
+
+	/* Nothing under quarantine: as given. */
+	fpr_arena_clamp(&a, BASE - PAGE, BASE, &floor, &ceiling);
+	CHECK(floor == 0 && ceiling == 0);
+
+	a.settled = BASE + 4 * PAGE;
+	a.next = BASE + 10 * PAGE;
+	fpr_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
+	CHECK(floor == 0 && ceiling == a.settled);
+	ceiling = BASE + 2 * PAGE;
+	fpr_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
+	CHECK(ceiling == BASE + 2 * PAGE);
+
+	ceiling = 0;
+	fpr_arena_clamp(&a, a.next, a.end, &floor, &ceiling);
+	CHECK(floor == a.next && ceiling == 0);
+
+	floor = 0;
+	fpr_arena_clamp(&a, BASE + 5 * PAGE, BASE + 6 * PAGE, &floor, &ceiling);
+	CHECK(floor == BASE + 5 * PAGE && ceiling == BASE + 6 * PAGE);
+}
+
+enum { PAGES = SIZE / PAGE, FREE = 0, LIVE = 1, CACHED = 2 };
+
+static void flush_pages(unsigned char *state)
+{
+	int i;
+
+	for (i = 0; i < PAGES; i++)
+		if (state[i] == CACHED)
+			state[i] = FREE;
+}
+
+/*
+ * Random mmap() and munmap(): no page is handed out while it may be cached.
+ * wrap_settles = false is the mistake that this must find.
+ */
+static int aba(unsigned int seed, bool wrap_settles)
+{
+	struct fpr_arena a = new_arena(SIZE);
+	unsigned char state[PAGES] = { 0 };
+	int i, round, bad = 0;
+
+	srandom(seed);
+	for (round = 0; round < 2000; round++) {
+		unsigned long len = (1 + random() % 5) * PAGE, from, at;
+		unsigned int first = random() % PAGES, last;
+
+		if (random() % 2) {
+			/* munmap() of a run of live pages that skips */
+			if (state[first] != LIVE)
+				continue;
+			for (last = first; last < PAGES &&
+			     state[last] == LIVE; last++)
+				;
+			at = BASE + first * PAGE;
+			if (fpr_arena_range(&a, at, BASE + last * PAGE) !=
+			    FPR_RANGE_INSIDE) {
+				memset(state + first, FREE, last - first);
+				continue;
+			}
+			fpr_arena_enter(&a, at);
+			memset(state + first, CACHED, last - first);
+			continue;
+		}
+		for (from = a.next;;) {
+			at = fpr_arena_place(&a, from, len, 0, HUGE);
+			if (!at) {
+				if (wrap_settles)
+					flush_pages(state);
+				a.settled = BASE;
+				a.next = BASE;
+				break;
+			}
+			first = (at - BASE) / PAGE;
+			last = first + len / PAGE;
+			for (i = first; i < (int)last; i++)
+				if (state[i] == LIVE)
+					break;
+			if (i < (int)last) {
+				from = BASE + (i + 1) * PAGE;
+				continue;
+			}
+			for (i = first; i < (int)last; i++) {
+				bad += state[i] == CACHED;
+				state[i] = LIVE;
+			}
+			a.next = at + len;
+			break;
+		}
+		/* All that may be cached is under quarantine. */
+		for (i = 0; i < PAGES; i++)
+			if (state[i] == CACHED && wrap_settles)
+				bad += !fpr_arena_quarantined(&a,
+							      BASE + i * PAGE,
+							      BASE + i * PAGE + PAGE);
+	}
+	return bad;
+}
+
+static void no_address_comes_back_unsettled(void)
+{
+	unsigned int seed;
+
+	for (seed = 1; seed <= 200; seed++)
+		CHECK(!aba(seed, true));
+}
+
+static void a_wrap_that_settles_nothing_is_found(void)
+{
+	CHECK(aba(1, false));
+}
+
+int main(void)
+{
+	static const struct ktap_case cases[] = {
+		{ "arena.ranges", ranges },
+		{ "arena.placement", placement },
+		{ "arena.clamp", clamp },
+		{ "arena.no_address_comes_back_unsettled",
+		  no_address_comes_back_unsettled },
+		{ "arena.a_wrap_that_settles_nothing_is_found",
+		  a_wrap_that_settles_nothing_is_found },
+	};
+
+	return KTAP_RUN(cases);
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Counters, settings and facts about the process, see env.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "ktap.h"
+
+#define SYSFS		"/sys/kernel/mm/ceasefire/fpr/"
+#define DEBUGFS		"/sys/kernel/debug/ceasefire/"
+
+/* Returns the length read, -1 on error; the text is terminated. */
+static ssize_t read_text(const char *path, char *text, size_t size)
+{
+	size_t done = 0;
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	do {
+		n = read(fd, text + done, size - 1 - done);
+		if (n > 0)
+			done += (size_t)n;
+	} while (n > 0 && done < size - 1);
+	close(fd);
+	text[done] = '\0';
+	return n < 0 ? -1 : (ssize_t)done;
+}
+
+bool write_text(const char *path, const char *text)
+{
+	ssize_t n, length = (ssize_t)strlen(text);
+	int saved, fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	n = write(fd, text, (size_t)length);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return n == length;
+}
+
+long read_number(const char *path)
+{
+	char text[64];
+
+	if (read_text(path, text, sizeof(text)) <= 0)
+		return -1;
+	return strtol(text, NULL, 0);
+}
+
+bool fpr_supported(void)
+{
+	return !access(SYSFS "enabled", R_OK);
+}
+
+long fpr_sysfs(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), SYSFS "%s", name);
+	return read_number(path);
+}
+
+static bool try_set(const char *folder, const char *name, long value)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), "%s%s", folder, name);
+	snprintf(text, sizeof(text), "%ld", value);
+	return write_text(path, text);
+}
+
+void fpr_set(const char *name, long value)
+{
+	ENSURE(try_set(SYSFS, name, value), "%s%s: cannot be set to %ld: %m",
+	       SYSFS, name, value);
+}
+
+void fpr_save_settings(struct fpr_settings *s)
+{
+	s->enabled = fpr_sysfs("enabled");
+	s->pool_limit = fpr_sysfs("pool_limit");
+	s->debt_age_ms = fpr_sysfs("debt_age_ms");
+	s->skip_local = read_number(DEBUGFS "skip_local");
+	s->flush_delay_us = read_number(DEBUGFS "flush_delay_us");
+	s->arena_size = read_number(DEBUGFS "arena_size");
+}
+
+void fpr_restore_settings(const struct fpr_settings *s)
+{
+	try_set(SYSFS, "enabled", s->enabled);
+	try_set(SYSFS, "pool_limit", s->pool_limit);
+	try_set(SYSFS, "debt_age_ms", s->debt_age_ms);
+	if (s->skip_local >= 0) {
+		try_set(DEBUGFS, "skip_local", s->skip_local);
+		try_set(DEBUGFS, "flush_delay_us", s->flush_delay_us);
+		try_set(DEBUGFS, "arena_size", s->arena_size);
+	}
+}
+
+bool fpr_wait_sysfs_at_most(const char *name, long value, unsigned int limit)
+{
+	double end = seconds() + limit;
+
+	while (fpr_sysfs(name) > value) {
+		if (seconds() > end)
+			return false;
+		sleep_ms(10);
+	}
+	return true;
+}
+
+static void debug_set(const char *name, long value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEBUGFS "%s", name);
+	if (access(path, W_OK))
+		ktap_skip("no %s: boot the debug kernel, mount debugfs", path);
+	ENSURE(try_set(DEBUGFS, name, value), "%s: %m", path);
+}
+
+void fpr_skip_local(void)
+{
+	debug_set("skip_local", 1);
+}
+
+void fpr_arena_size(unsigned long bytes)
+{
+	debug_set("arena_size", (long)bytes);
+}
+
+void fpr_flush_delay(unsigned int ms)
+{
+	debug_set("flush_delay_us", 1000L * ms);
+}
+
+/* Adds up the counters that match; -1 when none does. */
+static long vmstat_match(const char *name, bool prefix)
+{
+	static char text[32768];
+	size_t length = strlen(name);
+	long sum = -1;
+	char *line, *rest = text;
+
+	if (read_text("/proc/vmstat", text, sizeof(text)) <= 0)
+		ktap_fail("no counters: %m");
+	while ((line = strsep(&rest, "\n"))) {
+		char *space = strchr(line, ' ');
+
+		if (!space || strncmp(line, name, length))
+			continue;
+		if (!prefix && line + length != space)
+			continue;
+		sum = (sum < 0 ? 0 : sum) + strtol(space, NULL, 10);
+	}
+	return sum;
+}
+
+long vmstat(const char *name)
+{
+	long value = vmstat_match(name, false);
+
+	ENSURE(value >= 0, "the kernel does not count %s", name);
+	return value;
+}
+
+long vmstat_sum(const char *prefix)
+{
+	long value = vmstat_match(prefix, true);
+
+	ENSURE(value >= 0, "the kernel does not count %s*", prefix);
+	return value;
+}
+
+bool wait_vmstat_above(const char *name, long value, unsigned int limit)
+{
+	double end = seconds() + limit;
+
+	while (vmstat(name) <= value) {
+		if (seconds() > end)
+			return false;
+		sleep_ms(10);
+	}
+	return true;
+}
+
+long read_kb(const char *path, const char *name)
+{
+	static char text[16384];
+	char *line, *rest = text;
+	size_t length = strlen(name);
+
+	if (read_text(path, text, sizeof(text)) <= 0)
+		return -1;
+	while ((line = strsep(&rest, "\n")))
+		if (!strncmp(line, name, length) && line[length] == ':')
+			return strtol(line + length + 1, NULL, 10);
+	return -1;
+}
+
+bool smaps_has_flag(const void *addr, const char *code)
+{
+	char line[512], want[24], flag[8];
+	bool inside = false, found = false;
+	FILE *f = fopen("/proc/self/smaps", "re");
+
+	ENSURE(f, "/proc/self/smaps: %m");
+	snprintf(want, sizeof(want), "%lx-", (unsigned long)addr);
+	snprintf(flag, sizeof(flag), " %s", code);
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, want, strlen(want)))
+			inside = true;
+		if (inside && !strncmp(line, "VmFlags:", 8)) {
+			found = strstr(line, flag);
+			break;
+		}
+	}
+	fclose(f);
+	return found;
+}
+
+bool find_mapping(const char *name, unsigned long *start, unsigned long *end)
+{
+	char line[512];
+	bool found = false;
+	FILE *f = fopen("/proc/self/maps", "re");
+
+	ENSURE(f, "/proc/self/maps: %m");
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, name) &&
+			sscanf(line, "%lx-%lx", start, end) == 2;
+	fclose(f);
+	return found;
+}
+
+void pin_to_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	MUST(sched_setaffinity(0, sizeof(set), &set));
+}
+
+int online_cpus(void)
+{
+	return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void need_cpus(int count)
+{
+	if (online_cpus() < count)
+		ktap_skip("needs %d CPUs", count);
+}
+
+double seconds(void)
+{
+	struct timespec t;
+
+	/* Not through the vdso: a case takes that away. */
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void sleep_ms(unsigned int ms)
+{
+	struct timespec t = {
+		.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000,
+	};
+
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}

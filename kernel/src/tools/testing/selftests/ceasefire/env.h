@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the attack tests see of the kernel: counters, settings, debug switches,
+ * and facts about the own process. All of it without the heap, so that it can
+ * be used while addresses and page tables are under attack.
+ */
+#ifndef CEASEFIRE_SELFTEST_ENV_H
+#define CEASEFIRE_SELFTEST_ENV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PAGE	4096UL
+#define MIB	(1UL << 20)
+#define GIB	(1UL << 30)
+
+#ifndef MAP_FPR
+#define MAP_FPR	0x800000
+#endif
+
+/* The writable files of /sys/kernel/mm/ceasefire/fpr and its debugfs. */
+struct fpr_settings {
+	long enabled, pool_limit, debt_age_ms;
+	long skip_local, flush_delay_us, arena_size;
+};
+
+bool fpr_supported(void);
+void fpr_save_settings(struct fpr_settings *s);
+void fpr_restore_settings(const struct fpr_settings *s);
+
+/* A value of /sys/kernel/mm/ceasefire/fpr; -1: there is no such file. */
+long fpr_sysfs(const char *name);
+void fpr_set(const char *name, long value);
+bool fpr_wait_sysfs_at_most(const char *name, long value, unsigned int seconds);
+
+/* A counter of /proc/vmstat; a name that does not exist fails the case. */
+long vmstat(const char *name);
+/* The sum of all counters that begin with @prefix. */
+long vmstat_sum(const char *prefix);
+bool wait_vmstat_above(const char *name, long value, unsigned int seconds);
+
+/* Skip also when only this CPU runs the process; skips the case without it. */
+void fpr_skip_local(void);
+/* Size of the arena of processes that use FPR later; skips without it. */
+void fpr_arena_size(unsigned long bytes);
+/* Time between request and start of a flush of this process; likewise. */
+void fpr_flush_delay(unsigned int ms);
+
+/* A number in any file; -1 when there is none. */
+long read_number(const char *path);
+/* False with errno set when the file cannot be written. */
+bool write_text(const char *path, const char *text);
+
+/* A "Name:  123 kB" line of @path, e.g. VmPTE of /proc/self/status, in kB. */
+long read_kb(const char *path, const char *name);
+/* Whether the VmFlags of the mapping that begins at @addr have @code. */
+bool smaps_has_flag(const void *addr, const char *code);
+/* The mapping that /proc/self/maps calls @name. */
+bool find_mapping(const char *name, unsigned long *start, unsigned long *end);
+
+void pin_to_cpu(int cpu);
+int online_cpus(void);
+/* Skips the case when there are fewer. */
+void need_cpus(int count);
+
+double seconds(void);
+void sleep_ms(unsigned int ms);
+
+#endif

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * I6: parked frames are bounded in number and in time, can be seen, and are
+ * there for everybody before somebody has to wait, to be reclaimed from, or to
+ * be killed for memory.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "file.h"
+#include "ktap.h"
+#include "map.h"
+#include "peer.h"
+#include "stranger.h"
+
+#define PAGES		256
+#define OWN		0x5a
+
+/* A pool that is worth draining: 32 MiB. */
+#define LARGE_POOL	8192
+
+/* How often to look in 50 ms whether it was drained. */
+#define WAITS		40
+
+static void start(struct tfile *f, size_t pages)
+{
+	file_make(f, ON_TMPFS, pages, OWN);
+	peer_start(1);
+	hold_debts();
+}
+
+/* Free the pages of the file while they are stale. */
+static void free_stale(const struct tfile *f)
+{
+	leave_skipped(f, 0, f->pages);
+	file_drop(f);
+}
+
+/* The same where nobody flushes meanwhile: all of them get parked. */
+static void park(const struct tfile *f)
+{
+	long parks = vmstat("fpr_park");
+
+	free_stale(f);
+	parks = vmstat("fpr_park") - parks;
+	ENSURE(parks >= (long)f->pages * 9 / 10, "%ld of %zu frames parked",
+	       parks, f->pages);
+}
+
+/* The number of parked frames is what was parked and not yet taken. */
+static void counted(void)
+{
+	struct tfile f;
+	long parked;
+
+	start(&f, PAGES);
+	parked = fpr_sysfs("parked");
+	ENSURE(fpr_sysfs("contexts") == 0, "somebody else uses FPR");
+	park(&f);
+	parked = fpr_sysfs("parked") - parked;
+	ENSURE(parked >= PAGES * 9 / 10 && parked <= PAGES,
+	       "%ld frames are parked, not %d", parked, PAGES);
+	ENSURE(fpr_sysfs("contexts") == 1, "%ld contexts",
+	       fpr_sysfs("contexts"));
+	ENSURE(fpr_sysfs("tag_bytes") > 0 &&
+	       fpr_sysfs("tag_bytes") <=
+	       read_kb("/proc/meminfo", "MemTotal") * 1024 / 100,
+	       "%ld bytes of tags", fpr_sysfs("tag_bytes"));
+}
+
+static void at_limit(void)
+{
+	long drains = vmstat("fpr_drain_limit"), most = 0;
+	struct tfile f;
+	int round;
+
+	start(&f, PAGES);
+	fpr_set("pool_limit", 2 * PAGES);
+	for (round = 0; round < 32; round++) {
+		free_stale(&f);
+		if (fpr_sysfs("parked") > most)
+			most = fpr_sysfs("parked");
+		file_fill(&f, 0, PAGES, OWN);
+		sleep_ms(10);
+	}
+	ktap_note("at most %ld frames were parked, the limit is %d", most,
+		  2 * PAGES);
+	ENSURE(fpr_wait_sysfs_at_most("parked", 2 * PAGES, 20),
+	       "%ld frames stay parked, the limit is %d", fpr_sysfs("parked"),
+	       2 * PAGES);
+	ENSURE(wait_vmstat_above("fpr_drain_limit", drains, 5),
+	       "no drain for the limit");
+}
+
+/* Parked frames do not stay for long. */
+static void age_of_frames(void)
+{
+	long drains = vmstat("fpr_drain_age");
+	struct tfile f;
+
+	start(&f, PAGES);
+	fpr_set("debt_age_ms", 500);
+	park(&f);
+	ENSURE(fpr_wait_sysfs_at_most("parked", 0, 20),
+	       "%ld frames are still parked after 20 s", fpr_sysfs("parked"));
+	ENSURE(wait_vmstat_above("fpr_drain_age", drains, 5),
+	       "no drain for age");
+}
+
+/* Neither does the right to read what was unmapped, freed or not. */
+static void age_of_rights(void)
+{
+	struct tfile f;
+	double begin;
+	char *p;
+
+	start(&f, PAGES);
+	fpr_set("debt_age_ms", 500);
+	p = leave_stale(&f, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	begin = seconds();
+	while (peer_count(p, PAGES, FAULTED) < PAGES) {
+		ENSURE(seconds() < begin + 20,
+		       "the peer still reads %zu of %d pages after 20 s",
+		       PAGES - peer_count(p, PAGES, FAULTED), PAGES);
+		sleep_ms(20);
+	}
+	ktap_note("unreachable after %.1f s", seconds() - begin);
+}
+
+/*
+ * Time alone is no reason to interrupt a CPU: it flushes at its tick. When it
+ * has, frames that it could reach are clean.
+ */
+static void age_by_ticks(void)
+{
+	long drains = vmstat("fpr_drain_age"), flushes = vmstat("fpr_drain_flush");
+	long ticks = vmstat("fpr_tick_flush"), parks;
+	struct stranger stranger;
+	size_t secrets;
+	struct tfile f;
+	char *p;
+
+	stranger_start(&stranger);
+	start(&f, PAGES);
+	/* Half of it is for the ticks; a busy emulator may miss some. */
+	fpr_set("debt_age_ms", 4000);
+	p = leave_stale(&f, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	ENSURE(wait_vmstat_above("fpr_drain_age", drains, 40),
+	       "the debt does not get old");
+	/* The work that counts it waits for the ticks after that. */
+	sleep_ms(4000);
+	parks = vmstat("fpr_park");
+	file_drop(&f);
+	stranger_fill(&stranger, FILL_ANON, 16);
+	secrets = peer_count(p, PAGES, WORD(SECRET));
+	ENSURE(!secrets, "%zu of %d pages of another process are readable",
+	       secrets, PAGES);
+	ENSURE(vmstat("fpr_park") == parks, "frames were still parked");
+	ENSURE(vmstat("fpr_tick_flush") > ticks, "no tick has flushed");
+	ENSURE(vmstat("fpr_drain_flush") == flushes,
+	       "the debt was settled by interrupts");
+	stranger_stop(&stranger);
+}
+
+/* Again and again: each debt has its own time. */
+static void age_repeats(void)
+{
+	struct tfile f;
+	int round;
+
+	start(&f, PAGES);
+	fpr_set("debt_age_ms", 100);
+	for (round = 0; round < 10; round++) {
+		free_stale(&f);
+		ENSURE(fpr_wait_sysfs_at_most("parked", 0, 20),
+		       "round %d: %ld frames stay parked", round,
+		       fpr_sysfs("parked"));
+		file_fill(&f, 0, PAGES, OWN);
+	}
+}
+
+static long free_mib(void)
+{
+	return read_kb("/proc/meminfo", "MemFree") / 1024;
+}
+
+/* What is left above the part that only the kernel's own threads may take. */
+static long spare_mib(void)
+{
+	return free_mib() - read_number("/proc/sys/vm/min_free_kbytes") / 1024;
+}
+
+static void leave_little(struct stranger *s)
+{
+	if (spare_mib() > 24)
+		stranger_fill(s, FILL_ANON, (size_t)(spare_mib() - 24));
+}
+
+/* All of the memory but a little, and give the kernel's threads time. */
+static void by_kswapd(void)
+{
+	long drains = vmstat("fpr_drain_kswapd");
+	struct stranger stranger;
+	struct tfile f;
+	int i;
+
+	stranger_start(&stranger);
+	start(&f, LARGE_POOL);
+	leave_little(&stranger);
+	/* An allocation may be faster than kswapd and drain itself: once more. */
+	for (i = 0; i < 2 * WAITS && vmstat("fpr_drain_kswapd") == drains; i++) {
+		if (i % WAITS == 0) {
+			file_fill(&f, 0, LARGE_POOL, OWN);
+			free_stale(&f);
+		}
+		/* Below the mark that wakes kswapd, above the one for others. */
+		if (spare_mib() > 8)
+			stranger_fill(&stranger, FILL_ANON, 1);
+		sleep_ms(50);
+	}
+	ktap_note("%ld MiB free, %ld frames parked", free_mib(),
+		  fpr_sysfs("parked"));
+	ENSURE(vmstat("fpr_drain_kswapd") > drains,
+	       "kswapd did not drain the pool");
+	stranger_stop(&stranger);
+}
+
+/* Keep kswapd behind the peer, which never sleeps. */
+static void hinder_kswapd(void)
+{
+	struct sched_param param = { 0 };
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(1, &set);
+	while (proc && (entry = readdir(proc))) {
+		char path[300], name[16] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		if (fgets(name, sizeof(name), f) &&
+		    !strncmp(name, "kswapd", 6)) {
+			sched_setaffinity(atoi(entry->d_name), sizeof(set),
+					  &set);
+			sched_setscheduler(atoi(entry->d_name), SCHED_IDLE,
+					   &param);
+		}
+		fclose(f);
+	}
+	if (proc)
+		closedir(proc);
+}
+
+/* Faster than kswapd: the allocating task itself takes from the pool. */
+static void by_reclaim(void)
+{
+	long drains = vmstat("fpr_drain_reclaim");
+	struct stranger stranger;
+	struct tfile f;
+	int i;
+
+	stranger_start(&stranger);
+	start(&f, LARGE_POOL);
+	hinder_kswapd();
+	for (i = 0; i < 4; i++) {
+		if (i) {
+			stranger_stop(&stranger);
+			stranger_start(&stranger);
+			file_fill(&f, 0, LARGE_POOL, OWN);
+		}
+		leave_little(&stranger);
+		free_stale(&f);
+		ktap_note("%ld frames parked, %ld MiB free",
+			  fpr_sysfs("parked"), free_mib());
+		/* A part of the pool is needed for this. */
+		stranger_fill(&stranger, FILL_ANON, (size_t)spare_mib() + 8);
+		if (vmstat("fpr_drain_reclaim") > drains)
+			break;
+	}
+	ENSURE(vmstat("fpr_drain_reclaim") > drains,
+	       "reclaim did not drain the pool");
+	stranger_stop(&stranger);
+}
+
+/* The first to be killed for memory; ends with the case. */
+static pid_t victim(void)
+{
+	pid_t pid = (pid_t)MUST(fork());
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	write_text("/proc/self/oom_score_adj", "1000");
+	for (;;)
+		pause();
+}
+
+/*
+ * The OOM killer is called, by hand: an allocation calls it only when reclaim
+ * has drained before. Called by hand it kills whatever it finds to be free.
+ */
+static void before_oom(void)
+{
+	long drains = vmstat("fpr_drain_oom");
+	pid_t pid = victim();
+	struct tfile f;
+
+	start(&f, PAGES);
+	park(&f);
+	ENSURE(write_text("/proc/sysrq-trigger", "f"), "sysrq: %m");
+	ENSURE(wait_vmstat_above("fpr_drain_oom", drains, 10),
+	       "the OOM killer was called without a drain before");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/*
+ * A stream through a file larger than memory, and a process that wants half of
+ * it: nobody is killed, and reclaim does not give up.
+ */
+static void stream_under_pressure(void)
+{
+	long kills = vmstat("oom_kill"), hopeless, skips = vmstat("fpr_skip");
+	long total = read_kb("/proc/meminfo", "MemAvailable") / 1024;
+	struct stranger stranger;
+	struct tfile f;
+	double end;
+
+	stranger_start(&stranger);
+	file_make(&f, ON_DISK, 16 * MIB / PAGE, OWN);
+	peer_start(1);
+	hopeless = vmstat("pgscan_direct");
+	stranger_fill(&stranger, FILL_ANON, (size_t)total * 8 / 10);
+	end = seconds() + 10;
+	while (seconds() < end) {
+		size_t at;
+
+		for (at = 0; at < f.pages; at += PAGES) {
+			char *p = fpr_map(&f, at, PAGES, PROT_READ, MAP_SHARED);
+
+			ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES,
+			       "wrong data at page %zu", at);
+			MUST(munmap(p, PAGES * PAGE));
+		}
+		stranger_fill(&stranger, FILL_ANON, 1);
+		file_drop(&f);
+	}
+	ktap_note("%ld skips, %ld pages scanned by allocating tasks, %ld frames parked now",
+		  vmstat("fpr_skip") - skips, vmstat("pgscan_direct") - hopeless,
+		  fpr_sysfs("parked"));
+	ENSURE(vmstat("oom_kill") == kills, "a process was killed for memory");
+	ENSURE(vmstat("fpr_skip") > skips, "nothing skipped");
+	stranger_stop(&stranger);
+}
+
+/* The pool of a process goes with it, whether it exits or is killed. */
+static void exit_empties(void)
+{
+	long parked = fpr_sysfs("parked"), contexts = fpr_sysfs("contexts");
+	int by_signal, status;
+
+	for (by_signal = 0; by_signal < 2; by_signal++) {
+		pid_t pid = (pid_t)MUST(fork());
+
+		if (!pid) {
+			struct tfile f;
+
+			start(&f, PAGES);
+			park(&f);
+			if (fpr_sysfs("parked") < parked + PAGES * 9 / 10)
+				_exit(1);
+			if (by_signal)
+				kill(getpid(), SIGKILL);
+			_exit(0);
+		}
+		MUST(waitpid(pid, &status, 0));
+		ENSURE(by_signal ? WIFSIGNALED(status) : !status,
+		       "the process that parks failed (status %x)",
+		       (unsigned int)status);
+		ENSURE(fpr_wait_sysfs_at_most("parked", parked, 5),
+		       "%ld frames stay parked after exit",
+		       fpr_sysfs("parked") - parked);
+		ENSURE(fpr_wait_sysfs_at_most("contexts", contexts, 5),
+		       "the context stays after exit");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "counted", counted, 0 },
+		{ "at_limit", at_limit, 0 },
+		{ "age_of_frames", age_of_frames, 0 },
+		{ "age_of_rights", age_of_rights, 0 },
+		{ "age_by_ticks", age_by_ticks, 0 },
+		{ "age_repeats", age_repeats, 0 },
+		{ "by_kswapd", by_kswapd, 300 },
+		{ "by_reclaim", by_reclaim, 300 },
+		{ "before_oom", before_oom, 0 },
+		{ "stream_under_pressure", stream_under_pressure, 600 },
+		{ "exit_empties", exit_empties, 0 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}

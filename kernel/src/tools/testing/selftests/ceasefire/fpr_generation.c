@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * I1 and the two numbers behind it: only a completed full flush makes a stale
+ * frame clean. A partial flush does not, and neither does a full flush that is
+ * still on its way to the CPU that holds the translation.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "env.h"
+#include "file.h"
+#include "ktap.h"
+#include "map.h"
+#include "peer.h"
+#include "stranger.h"
+
+#define PAGES		64
+#define OWN		0x5a
+#define FILL_MIB	32
+/* The flush in flight takes this long at least. */
+#define DELAY_MS	1000
+#define ROUNDS		5
+
+/* Skip at one address, flush a single page at another, give the frames away. */
+static void partial_proves_nothing(void)
+{
+	struct stranger stranger;
+	struct tfile f;
+	size_t leaked;
+	long parks;
+	char *p;
+
+	stranger_start(&stranger);
+	file_make(&f, ON_TMPFS, PAGES, OWN);
+	peer_start(1);
+	hold_debts();
+	/* Its page tables are there before the skip. */
+	partial_flush();
+	p = leave_stale(&f, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	partial_flush();
+	partial_flush();
+	ENSURE(peer_count(p, PAGES, WORD(OWN)) > 0,
+	       "a flush of one page took all translations of the peer");
+	parks = vmstat("fpr_park");
+	file_drop(&f);
+	stranger_fill(&stranger, FILL_ANON, FILL_MIB);
+	leaked = peer_count(p, PAGES, WORD(SECRET));
+	ENSURE(!leaked, "%zu of %d pages of another process are readable",
+	       leaked, PAGES);
+	parks = vmstat("fpr_park") - parks;
+	ENSURE(parks >= PAGES, "%ld frames parked, %d are stale", parks, PAGES);
+	stranger_stop(&stranger);
+}
+
+/* After a full flush nothing is stale: the frames need no parking. */
+static void full_settles(void)
+{
+	struct tfile f;
+	long parks;
+	char *p;
+
+	file_make(&f, ON_TMPFS, PAGES, OWN);
+	peer_start(1);
+	hold_debts();
+	p = leave_stale(&f, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	full_flush();
+	ENSURE(peer_count(p, PAGES, FAULTED) == PAGES,
+	       "stale translations survived a full flush");
+	parks = vmstat("fpr_park");
+	file_drop(&f);
+	parks = vmstat("fpr_park") - parks;
+	ENSURE(!parks, "%ld frames parked that no CPU can reach", parks);
+}
+
+static bool flush_now, flush_done;
+
+static void *flusher(void *unused)
+{
+	(void)unused;
+	pin_to_cpu(2);
+	for (;;) {
+		while (!__atomic_load_n(&flush_now, __ATOMIC_ACQUIRE))
+			sleep_ms(1);
+		__atomic_store_n(&flush_now, false, __ATOMIC_RELEASE);
+		full_flush();
+		__atomic_store_n(&flush_done, true, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/*
+ *   CPU 0                 CPU 1 (peer)          CPU 2
+ *   munmap, skips         holds the pages
+ *                                               full flush is requested
+ *   frees the frames,
+ *   a stranger takes them
+ *                         must not read them
+ *                         interrupt: flushes
+ *                                               full flush is complete
+ *
+ * The debug kernel waits between the request and the interrupts.
+ */
+static void in_flight(void)
+{
+	struct stranger stranger;
+	struct tfile f;
+	pthread_t t;
+	int round;
+
+	need_cpus(3);
+	stranger_start(&stranger);
+	file_make(&f, ON_TMPFS, PAGES, OWN);
+	peer_start(1);
+	hold_debts();
+	ENSURE(!pthread_create(&t, NULL, flusher, NULL), "no thread");
+	for (round = 0; round < ROUNDS; round++) {
+		char *p = leave_stale(&f, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+		size_t held, leaked;
+		long parks = vmstat("fpr_park");
+		double end;
+
+		__atomic_store_n(&flush_done, false, __ATOMIC_RELEASE);
+		fpr_flush_delay(DELAY_MS);
+		__atomic_store_n(&flush_now, true, __ATOMIC_RELEASE);
+		sleep_ms(DELAY_MS / 10);
+		held = peer_count(p, PAGES, WORD(OWN));
+		file_drop(&f);
+		stranger_fill(&stranger, FILL_ANON, 1);
+		leaked = peer_count(p, PAGES, WORD(SECRET));
+		parks = vmstat("fpr_park") - parks;
+		fpr_flush_delay(0);
+		end = seconds() + 60;
+		while (!__atomic_load_n(&flush_done, __ATOMIC_ACQUIRE)) {
+			ENSURE(seconds() < end, "the flush does not end");
+			sleep_ms(1);
+		}
+		ktap_note("round %d: %zu held, %ld parked", round, held, parks);
+		ENSURE(!leaked, "%zu of %d pages of another process are readable",
+		       leaked, PAGES);
+		ENSURE(!held || parks >= PAGES,
+		       "%ld frames parked while the peer held %zu", parks,
+		       held);
+		ENSURE(peer_count(p, PAGES, FAULTED) == PAGES,
+		       "stale translations survived a full flush");
+		if (holds_enough(held, PAGES))
+			break;
+		file_fill(&f, 0, PAGES, OWN);
+	}
+	ENSURE(round < ROUNDS, "the flush was never in flight");
+	stranger_stop(&stranger);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "partial_proves_nothing", partial_proves_nothing, 0 },
+		{ "full_settles", full_settles, 0 },
+		{ "in_flight", in_flight, 300 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}

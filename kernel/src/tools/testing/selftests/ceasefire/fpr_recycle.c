@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * I2 for recycled frames: a parked frame may become page cache of the mapping
+ * that the same process just faulted on with FPR, and nothing else: no
+ * file-system metadata, no file of another process, no buffer of read(2).
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "file.h"
+#include "ktap.h"
+#include "map.h"
+#include "peer.h"
+#include "stranger.h"
+
+#define PAGES		64
+#define PARKED		512
+#define OWN		0x5a
+#define NEXT		0x42
+#define POISON		0xaa
+
+/* How an extent-tree block of ext4 begins. */
+#define EXTENT_MAGIC	0xf30a
+#define EXTENTS		1400
+
+/* Park the pages of @f; the peer holds stale translations of them. */
+static char *park(const struct tfile *f, size_t pages)
+{
+	long parks = vmstat("fpr_park");
+	char *p = leave_stale(f, 0, pages, PROT_READ, MAP_SHARED, OWN);
+
+	file_drop(f);
+	parks = vmstat("fpr_park") - parks;
+	ENSURE(parks >= (long)pages, "%ld frames parked, %zu are stale", parks,
+	       pages);
+	return p;
+}
+
+/* A file of the same process: its pages come from the pool. */
+static void same_process(void)
+{
+	static uint64_t words[PAGES];
+	struct tfile f, g;
+	long recycles;
+	char *p, *q;
+	size_t i;
+
+	file_make(&f, ON_DISK, PAGES, OWN);
+	file_make(&g, ON_DISK, PAGES, NEXT);
+	file_drop(&g);
+	peer_start(1);
+	hold_debts();
+	p = park(&f, PAGES);
+	recycles = vmstat("fpr_recycle");
+	q = fpr_map(&g, 0, PAGES, PROT_READ, MAP_SHARED);
+	peer_touch(q, PAGES);
+	recycles = vmstat("fpr_recycle") - recycles;
+	ENSURE(recycles > 0, "no parked frame was used again");
+	ktap_note("%ld frames recycled", recycles);
+	ENSURE(peer_count(q, PAGES, WORD(NEXT)) == PAGES, "wrong data");
+	peer_read(p, PAGES, words);
+	for (i = 0; i < PAGES; i++)
+		ENSURE(words[i] == WORD(OWN) || words[i] == WORD(NEXT) ||
+		       words[i] == WORD(POISON) || !words[i] ||
+		       words[i] == FAULTED,
+		       "stale page %zu reads %016llx", i,
+		       (unsigned long long)words[i]);
+}
+
+/* Frames go round for a long time without leaving the process. */
+static void cycles(void)
+{
+	struct tfile f;
+	long recycles = vmstat("fpr_recycle"), drains = vmstat_sum("fpr_drain_");
+	int round;
+
+	file_make(&f, ON_DISK, PAGES, OWN);
+	peer_start(1);
+	hold_debts();
+	for (round = 0; round < 100; round++) {
+		char *p = fpr_map(&f, 0, PAGES, PROT_READ, MAP_SHARED);
+
+		ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+		fpr_unmap(p, PAGES);
+		file_drop(&f);
+	}
+	recycles = vmstat("fpr_recycle") - recycles;
+	drains = vmstat_sum("fpr_drain_") - drains;
+	ktap_note("%ld frames recycled, %ld drains", recycles, drains);
+	ENSURE(recycles > 50L * PAGES, "%ld frames recycled in 100 rounds",
+	       recycles);
+	ENSURE(fpr_sysfs("parked") <= 4 * PAGES, "%ld frames parked",
+	       fpr_sysfs("parked"));
+}
+
+/* read(2) in the same process is not a fault on a mapping with FPR. */
+static void plain_read(void)
+{
+	static char buffer[PAGES * PAGE];
+	struct tfile f, g;
+	long recycles;
+	char *p;
+
+	file_make(&f, ON_DISK, PAGES, OWN);
+	file_make(&g, ON_DISK, PAGES, NEXT);
+	file_drop(&g);
+	peer_start(1);
+	hold_debts();
+	p = park(&f, PAGES);
+	recycles = vmstat("fpr_recycle");
+	MUST(pread(g.fd, buffer, sizeof(buffer), 0));
+	recycles = vmstat("fpr_recycle") - recycles;
+	ENSURE(!recycles, "read(2) got %ld recycled frames", recycles);
+	ENSURE(!peer_count(p, PAGES, WORD(NEXT)),
+	       "what was read shows at stale addresses");
+}
+
+static void plain_mapping(void)
+{
+	struct tfile f, g;
+	long recycles;
+	char *p, *q;
+
+	file_make(&f, ON_DISK, PAGES, OWN);
+	file_make(&g, ON_DISK, PAGES, NEXT);
+	file_drop(&g);
+	peer_start(1);
+	hold_debts();
+	p = park(&f, PAGES);
+	recycles = vmstat("fpr_recycle");
+	q = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, g.fd, 0);
+	ENSURE(q != MAP_FAILED, "mmap: %m");
+	peer_touch(q, PAGES);
+	recycles = vmstat("fpr_recycle") - recycles;
+	ENSURE(!recycles, "a mapping without the flag got %ld recycled frames",
+	       recycles);
+	ENSURE(!peer_count(p, PAGES, WORD(NEXT)),
+	       "its pages show at stale addresses");
+}
+
+static struct tfile foreign;
+
+static long read_foreign(long unused)
+{
+	char *p = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED | MAP_FPR,
+		       foreign.fd, 0);
+	long i, sum = 0;
+
+	(void)unused;
+	if (p == MAP_FAILED)
+		return -1;
+	for (i = 0; i < PAGES; i++)
+		sum += (unsigned char)p[i * (long)PAGE] == SECRET;
+	return sum;
+}
+
+/* Another process with FPR has its own pool. */
+static void other_process(void)
+{
+	struct stranger stranger;
+	struct tfile f;
+	size_t secrets;
+	char *p;
+
+	file_make(&foreign, ON_DISK, PAGES, SECRET);
+	file_drop(&foreign);
+	stranger_start(&stranger);
+	file_make(&f, ON_DISK, PAGES, OWN);
+	peer_start(1);
+	hold_debts();
+	p = park(&f, PAGES);
+	ENSURE(stranger_call(&stranger, read_foreign, 0) == PAGES,
+	       "the stranger reads wrong data");
+	secrets = peer_count(p, PAGES, WORD(SECRET));
+	ENSURE(!secrets, "%zu of %d pages of another process's file are readable",
+	       secrets, PAGES);
+	stranger_stop(&stranger);
+}
+
+/* A file of so many extents that their tree needs blocks of its own. */
+static void make_fragmented(struct tfile *f)
+{
+	size_t i;
+
+	file_make(f, ON_DISK, 0, 0);
+	for (i = 0; i < EXTENTS; i++) {
+		uint64_t word = WORD(NEXT);
+
+		MUST(pwrite(f->fd, &word, sizeof(word),
+			    (off_t)(2 * i * PAGE)));
+	}
+	f->pages = 2 * EXTENTS;
+	MUST(fsync(f->fd));
+	/* Out of the journal, so that the blocks need not stay in memory. */
+	if (!ioctl(f->fd, FIFREEZE, 0))
+		MUST(ioctl(f->fd, FITHAW, 0));
+}
+
+/*
+ * The blocks of the extent tree are read while the file is faulted in; they
+ * must not land in frames that the peer still sees.
+ */
+static void metadata(void)
+{
+	static uint64_t words[PARKED];
+	struct tfile f, g;
+	long recycles;
+	size_t i;
+	char *p, *q;
+
+	file_make(&f, ON_DISK, PARKED, OWN);
+	make_fragmented(&g);
+	peer_start(1);
+	hold_debts();
+	ENSURE(write_text("/proc/sys/vm/drop_caches", "3"), "drop_caches: %m");
+	p = park(&f, PARKED);
+	recycles = vmstat("fpr_recycle");
+	q = fpr_map(&g, 0, g.pages, PROT_READ, MAP_SHARED);
+	for (i = 0; i < EXTENTS; i += 16)
+		ENSURE(probe_read(q + 2 * i * PAGE) == WORD(NEXT),
+		       "wrong data in page %zu", 2 * i);
+	recycles = vmstat("fpr_recycle") - recycles;
+	ENSURE(recycles > 0, "no parked frame was used: nothing to attack");
+	peer_read(p, PARKED, words);
+	for (i = 0; i < PARKED; i++)
+		ENSURE((words[i] & 0xffff) != EXTENT_MAGIC ||
+		       words[i] == FAULTED,
+		       "a block of the file system's extent tree shows at stale page %zu: %016llx",
+		       i, (unsigned long long)words[i]);
+	ktap_note("%ld frames recycled", recycles);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "same_process", same_process, 0 },
+		{ "cycles", cycles, 0 },
+		{ "plain_read", plain_read, 0 },
+		{ "plain_mapping", plain_mapping, 0 },
+		{ "other_process", other_process, 0 },
+		{ "metadata", metadata, 0 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}

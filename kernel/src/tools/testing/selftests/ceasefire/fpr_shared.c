@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * I1 for frames that several processes hold: web servers with workers, readers
+ * of one database, parallel searches. What one of them settles says nothing
+ * about the others.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "file.h"
+#include "ktap.h"
+#include "map.h"
+#include "peer.h"
+#include "stranger.h"
+
+#define PAGES		16
+#define OWN		0x5a
+#define FILL_MIB	48
+
+#define WORKERS		4
+#define WORKER_CYCLES	2000
+
+static struct tfile file;
+static long shared_tags;
+
+/* In the second process: hold and leave the pages from @first on. */
+static long map_and_unmap(long first)
+{
+	char *p = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED | MAP_FPR,
+		       file.fd, (off_t)((unsigned long)first * PAGE));
+	long i, good = 0;
+
+	if (p == MAP_FAILED)
+		return -1;
+	for (i = 0; i < PAGES; i++)
+		good += probe_read(p + (size_t)i * PAGE) == WORD(OWN);
+	munmap(p, PAGES * PAGE);
+	return good;
+}
+
+static long flush_all(long unused)
+{
+	(void)unused;
+	full_flush();
+	return 0;
+}
+
+static void second_maps(struct stranger *second, long first)
+{
+	long skips = vmstat("fpr_skip");
+	int tries;
+
+	/* The first ones may flush, see fpr_unmap(). */
+	for (tries = 0; tries < 20 && vmstat("fpr_skip") == skips; tries++) {
+		if (tries)
+			sleep_ms(5);
+		ENSURE(stranger_call(second, map_and_unmap, first) == PAGES,
+		       "the second process reads wrong data");
+	}
+	ENSURE(vmstat("fpr_skip") > skips,
+	       "no munmap of the second process skipped");
+}
+
+/* Drop the file, let a stranger take memory, look through stale entries. */
+static void look(struct stranger *stranger, const char *p)
+{
+	size_t secrets;
+
+	stranger_fill(stranger, FILL_ANON, FILL_MIB);
+	secrets = peer_count(p, PAGES, WORD(SECRET));
+	ENSURE(!secrets, "%zu of %d pages of another process are readable",
+	       secrets, PAGES);
+	ENSURE(shared_tags >= PAGES,
+	       "%ld tags became shared ones, %d frames are", shared_tags,
+	       PAGES);
+}
+
+static char *both_hold(struct stranger *second, struct stranger *stranger,
+		       bool second_is_last)
+{
+	long shared = vmstat("fpr_shared");
+	char *p;
+
+	fpr_skip_local();
+	file_make(&file, ON_TMPFS, PAGES, OWN);
+	stranger_start(second);
+	stranger_start(stranger);
+	peer_start(1);
+	hold_debts();
+	if (!second_is_last)
+		second_maps(second, 0);
+	p = leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	if (second_is_last)
+		second_maps(second, 0);
+	shared_tags = vmstat("fpr_shared") - shared;
+	ENSURE(peer_count(p, PAGES, WORD(OWN)) > 0,
+	       "the peer holds nothing any more");
+	return p;
+}
+
+static void second_exits(void)
+{
+	struct stranger second, stranger;
+	char *p = both_hold(&second, &stranger, true);
+
+	stranger_stop(&second);
+	file_drop(&file);
+	look(&stranger, p);
+	stranger_stop(&stranger);
+}
+
+static void second_flushes(void)
+{
+	struct stranger second, stranger;
+	char *p = both_hold(&second, &stranger, true);
+
+	stranger_call(&second, flush_all, 0);
+	file_drop(&file);
+	look(&stranger, p);
+	stranger_stop(&stranger);
+	stranger_stop(&second);
+}
+
+/* The tag is ours; the second process flushes: that does not settle it. */
+static void first_was_other(void)
+{
+	struct stranger second, stranger;
+	char *p = both_hold(&second, &stranger, false);
+
+	stranger_call(&second, flush_all, 0);
+	file_drop(&file);
+	look(&stranger, p);
+	stranger_stop(&stranger);
+	stranger_stop(&second);
+}
+
+static char *second_stale;
+
+static long second_leaves(long cpu)
+{
+	peer_start((int)cpu);
+	second_stale = leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	return 0;
+}
+
+static long second_secrets(long unused)
+{
+	(void)unused;
+	return (long)peer_count(second_stale, PAGES, WORD(SECRET));
+}
+
+/* Two processes with a peer each, on CPUs of their own. */
+static void two_peers(void)
+{
+	struct stranger second, stranger;
+	long shared, secrets;
+	char *p;
+
+	need_cpus(3);
+	shared = vmstat("fpr_shared");
+	file_make(&file, ON_TMPFS, PAGES, OWN);
+	stranger_start(&second);
+	stranger_start(&stranger);
+	peer_start(1);
+	hold_debts();
+	p = leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	ENSURE(!stranger_call(&second, second_leaves, 2), "second process");
+	shared_tags = vmstat("fpr_shared") - shared;
+	file_drop(&file);
+	look(&stranger, p);
+	secrets = stranger_call(&second, second_secrets, 0);
+	ENSURE(!secrets, "%ld of %d pages of another process are readable in the second one",
+	       secrets, PAGES);
+	stranger_stop(&stranger);
+	stranger_stop(&second);
+}
+
+/*
+ * One large folio, of which two processes hold a part each. The frames wait in
+ * the pool of the one that ends; our part is still stale then.
+ */
+static void parts_of_a_folio(void)
+{
+	struct stranger second, stranger;
+	long parks;
+	char *p;
+
+	fpr_skip_local();
+	file_make(&file, ON_HUGE, 512, OWN);
+	stranger_start(&second);
+	stranger_start(&stranger);
+	peer_start(1);
+	hold_debts();
+	shared_tags = PAGES;	/* the folio is, its frames are not */
+	second_maps(&second, 0);
+	p = leave_stale(&file, 256, PAGES, PROT_READ, MAP_SHARED, OWN);
+	parks = vmstat("fpr_park");
+	file_drop(&file);
+	ENSURE(vmstat("fpr_park") - parks >= 512, "the folio was not parked");
+	stranger_stop(&second);
+	look(&stranger, p);
+	stranger_stop(&stranger);
+}
+
+static int work(void)
+{
+	int i, k;
+
+	for (i = 0; i < WORKER_CYCLES; i++) {
+		char *p = mmap(NULL, PAGES * PAGE, PROT_READ,
+			       MAP_SHARED | MAP_FPR, file.fd, 0);
+
+		if (p == MAP_FAILED)
+			return 2;
+		for (k = 0; k < PAGES; k++) {
+			uint64_t word = *(uint64_t *)(p + (size_t)k * PAGE);
+
+			if (word != WORD(OWN))
+				return 3;
+		}
+		munmap(p, PAGES * PAGE);
+	}
+	return 0;
+}
+
+/* Workers on the same file while its pages come and go. */
+static void workers(void)
+{
+	long skips, flushes, shared;
+	int i, left = WORKERS, status;
+
+	fpr_skip_local();
+	file_make(&file, ON_DISK, PAGES, OWN);
+	skips = vmstat("fpr_skip");
+	flushes = vmstat("fpr_flush_tags");
+	shared = vmstat("fpr_shared");
+	for (i = 0; i < WORKERS; i++)
+		if (!MUST(fork())) {
+			pin_to_cpu(i % online_cpus());
+			_exit(work());
+		}
+	while (left) {
+		pid_t done = waitpid(-1, &status, WNOHANG);
+
+		if (done > 0) {
+			left--;
+			ENSURE(!status, "a worker ended with status %x",
+			       (unsigned int)status);
+			continue;
+		}
+		/* Not all of it can go while it is mapped. */
+		posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
+		sleep_ms(5);
+	}
+	skips = vmstat("fpr_skip") - skips;
+	flushes = vmstat("fpr_flush_tags") - flushes;
+	shared = vmstat("fpr_shared") - shared;
+	ktap_note("%ld skips, %ld flushes for tags, %ld shared tags", skips,
+		  flushes, shared);
+	ENSURE(skips > WORKERS * WORKER_CYCLES * 9L / 10, "%ld skips in %d cycles",
+	       skips, WORKERS * WORKER_CYCLES);
+	ENSURE(flushes < skips / 100, "%ld flushes because of other tags",
+	       flushes);
+	ENSURE(shared > 0, "no tag was shared");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "second_exits", second_exits, 0 },
+		{ "second_flushes", second_flushes, 0 },
+		{ "first_was_other", first_was_other, 0 },
+		{ "two_peers", two_peers, 0 },
+		{ "parts_of_a_folio", parts_of_a_folio, 0 },
+		{ "workers", workers, 300 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Mappings under attack, see map.h. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "ktap.h"
+#include "map.h"
+#include "peer.h"
+
+#define STALE_TRIES	20
+
+/* An emulated TLB holds some hundred entries, those of other pages, too. */
+#define ENOUGH		48
+
+void hold_debts(void)
+{
+	fpr_set("debt_age_ms", 60000);
+	fpr_set("pool_limit", 1 << 20);
+}
+
+void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
+	      int flags)
+{
+	long before = vmstat("fpr_map");
+	void *p = mmap(NULL, pages * PAGE, prot, flags | MAP_FPR, f->fd,
+		       (off_t)(first * PAGE));
+
+	ENSURE(p != MAP_FAILED, "mmap with MAP_FPR: %m");
+	ENSURE(vmstat("fpr_map") > before, "the mapping is not counted");
+	return p;
+}
+
+/* Why a munmap flushed, from the counters before. */
+static const char *const reasons[] = {
+	"local", "tags", "dirty", "anon", "special", "notifier", "outside",
+	"tables", "nested", "disabled",
+};
+
+#define REASONS	KTAP_COUNT(reasons)
+
+static void read_reasons(long counts[REASONS])
+{
+	char name[32];
+	size_t i;
+
+	for (i = 0; i < REASONS; i++) {
+		snprintf(name, sizeof(name), "fpr_flush_%s", reasons[i]);
+		counts[i] = vmstat(name);
+	}
+}
+
+bool fpr_unmap(void *addr, size_t pages)
+{
+	long before[REASONS], after[REASONS], skips = vmstat("fpr_skip");
+	size_t i;
+
+	read_reasons(before);
+	MUST(munmap(addr, pages * PAGE));
+	if (vmstat("fpr_skip") > skips)
+		return true;
+	read_reasons(after);
+	for (i = 2; i < REASONS; i++)
+		ENSURE(after[i] == before[i],
+		       "the munmap flushed, reason: %s", reasons[i]);
+	/*
+	 * Local, for tags, or not counted at all: the hooks were not yet in
+	 * place for the first process that uses the flag. Callers try again.
+	 */
+	/* Time for the kernel to make room for the tags. */
+	sleep_ms(5);
+	return false;
+}
+
+void fpr_unmap_skips(void *addr, size_t pages)
+{
+	ENSURE(fpr_unmap(addr, pages), "the munmap did not skip");
+}
+
+void fpr_unmap_flushes(void *addr, size_t pages)
+{
+	long skips = vmstat("fpr_skip");
+
+	MUST(munmap(addr, pages * PAGE));
+	ENSURE(vmstat("fpr_skip") == skips, "the munmap skipped its flush");
+}
+
+bool holds_enough(size_t held, size_t pages)
+{
+	return held >= (pages < ENOUGH ? pages * 7 / 8 : ENOUGH);
+}
+
+void *leave_stale(const struct tfile *f, size_t first, size_t pages, int prot,
+		  int flags, unsigned char byte)
+{
+	size_t held = 0;
+	int tries;
+
+	for (tries = 0; tries < STALE_TRIES; tries++) {
+		void *p = fpr_map(f, first, pages, prot, flags);
+
+		ENSURE(peer_count(p, pages, WORD(byte)) == pages,
+		       "the peer does not read 0x%02x in the mapping", byte);
+		if (!fpr_unmap(p, pages))
+			continue;
+		held = peer_count(p, pages, WORD(byte));
+		if (holds_enough(held, pages))
+			return p;
+	}
+	ktap_fail("the peer holds %zu of %zu stale translations: nothing to attack with",
+		  held, pages);
+}
+
+void *leave_skipped(const struct tfile *f, size_t first, size_t pages)
+{
+	int tries;
+
+	for (tries = 0; tries < STALE_TRIES; tries++) {
+		void *p = fpr_map(f, first, pages, PROT_READ,
+				  MAP_SHARED | MAP_POPULATE);
+
+		if (fpr_unmap(p, pages))
+			return p;
+	}
+	ktap_fail("no munmap skipped in %d tries", STALE_TRIES);
+}
+
+/* Changing the rights of more pages than single invalidations are used for. */
+void full_flush(void)
+{
+	size_t length = 256 * PAGE;
+	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	MUST(mprotect(p, length, PROT_READ));
+	MUST(munmap(p, length));
+}
+
+void partial_flush(void)
+{
+	char *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	MUST(mprotect(p, PAGE, PROT_READ));
+	/* Not unmapped: that would free a page table and flush for it. */
+}
+
+static uint64_t read_entry(const char *path, uint64_t index)
+{
+	uint64_t entry = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &entry, sizeof(entry),
+		  (off_t)(index * sizeof(entry))) != sizeof(entry))
+		entry = 0;
+	close(fd);
+	return entry;
+}
+
+uint64_t frame_of(const void *addr)
+{
+	uint64_t entry = read_entry("/proc/self/pagemap",
+				    (uintptr_t)addr / PAGE);
+
+	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
+}
+
+uint64_t frame_flags(uint64_t frame)
+{
+	return read_entry("/proc/kpageflags", frame);
+}

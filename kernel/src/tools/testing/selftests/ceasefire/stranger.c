@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The process that takes what was freed, see stranger.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "ktap.h"
+#include "stranger.h"
+
+#define STRANGER_LIMIT_S	100
+
+struct order {
+	long (*call)(long argument);
+	long argument;
+};
+
+static long fill_anon(long mib)
+{
+	char *p = mmap(NULL, (size_t)mib * MIB, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return -1;
+	/* Small pages: a frame that leaks is a single one. */
+	madvise(p, (size_t)mib * MIB, MADV_NOHUGEPAGE);
+	memset(p, SECRET, (size_t)mib * MIB);
+	return 0;
+}
+
+static long fill_file(long mib)
+{
+	static char block[PAGE];
+	long i, fd = memfd_create("stranger", MFD_CLOEXEC);
+
+	memset(block, SECRET, sizeof(block));
+	for (i = 0; fd >= 0 && i < mib * (long)(MIB / PAGE); i++)
+		if (write((int)fd, block, sizeof(block)) != sizeof(block))
+			return -1;
+	return fd < 0 ? -1 : 0;
+}
+
+static long fill_pipe(long mib)
+{
+	static char block[PAGE];
+	long i, k;
+
+	memset(block, SECRET, sizeof(block));
+	for (i = 0; i < mib; i++) {
+		int ends[2];
+
+		if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) ||
+		    fcntl(ends[1], F_SETPIPE_SZ, MIB) < 0)
+			return -1;
+		for (k = 0; k < (long)(MIB / PAGE); k++)
+			if (write(ends[1], block, sizeof(block)) < 0)
+				break;
+	}
+	return 0;
+}
+
+/* Each read of a page of its own 2 MiB costs a page table with one entry. */
+static long fill_table(long mib)
+{
+	size_t tables = (size_t)mib * (MIB / PAGE), i;
+	volatile char *p = mmap(NULL, tables * 2 * MIB, PROT_READ,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				-1, 0);
+
+	if (p == MAP_FAILED)
+		return -1;
+	madvise((void *)p, tables * 2 * MIB, MADV_NOHUGEPAGE);
+	for (i = 0; i < tables; i++)
+		(void)p[i * 2 * MIB];
+	return 0;
+}
+
+/* Messages of nearly a page each, in queues that die with the namespace. */
+static long fill_slab(long mib)
+{
+	struct { long type; char text[4000]; } message = { .type = 1 };
+	long i, k;
+
+	memset(message.text, SECRET, sizeof(message.text));
+	if (unshare(CLONE_NEWIPC))
+		return -1;
+	for (i = 0; i < mib * 64; i++) {
+		int queue = msgget(IPC_PRIVATE, 0600);
+
+		if (queue < 0)
+			return -1;
+		for (k = 0; k < 4; k++)
+			if (msgsnd(queue, &message, sizeof(message.text),
+				   IPC_NOWAIT))
+				break;
+	}
+	return 0;
+}
+
+static void serve(int from, int to)
+{
+	struct order order;
+
+	while (read(from, &order, sizeof(order)) == sizeof(order)) {
+		long result = order.call(order.argument);
+
+		if (write(to, &result, sizeof(result)) != sizeof(result))
+			break;
+	}
+	_exit(0);
+}
+
+void stranger_start(struct stranger *s)
+{
+	int down[2], up[2];
+
+	MUST(pipe2(down, O_CLOEXEC));
+	MUST(pipe2(up, O_CLOEXEC));
+	s->pid = (pid_t)MUST(fork());
+	if (!s->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(down[1]);
+		close(up[0]);
+		serve(down[0], up[1]);
+	}
+	close(down[0]);
+	close(up[1]);
+	s->to = down[1];
+	s->from = up[0];
+}
+
+long stranger_call(struct stranger *s, long (*call)(long argument),
+		   long argument)
+{
+	struct order order = { .call = call, .argument = argument };
+	struct pollfd wait = { .fd = s->from, .events = POLLIN };
+	long result;
+
+	MUST(write(s->to, &order, sizeof(order)));
+	ENSURE(poll(&wait, 1, STRANGER_LIMIT_S * 1000) == 1,
+	       "the stranger does not answer");
+	ENSURE(read(s->from, &result, sizeof(result)) == sizeof(result),
+	       "the stranger died");
+	return result;
+}
+
+void stranger_fill(struct stranger *s, enum fill kind, size_t mib)
+{
+	static long (*const calls[])(long) = {
+		[FILL_ANON] = fill_anon, [FILL_FILE] = fill_file,
+		[FILL_PIPE] = fill_pipe, [FILL_TABLE] = fill_table,
+		[FILL_SLAB] = fill_slab,
+	};
+
+	ENSURE(!stranger_call(s, calls[kind], (long)mib),
+	       "the stranger cannot take memory");
+}
+
+void stranger_stop(struct stranger *s)
+{
+	close(s->to);
+	close(s->from);
+	kill(s->pid, SIGKILL);
+	waitpid(s->pid, NULL, 0);
+}
