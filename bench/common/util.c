@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * util.c - messages, time, numbers of options, the question for FPR
+ *
+ * Who: munmap-bench and cycle-bench.
+ */
+#include "util.h"
+
+#include "../../lib/include/ceasefire.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char *program = "bench";
+
+void set_program_name(const char *name)
+{
+	program = name;
+}
+
+void die(enum exit_code code, const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fprintf(stderr, "%s: ", program);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(code);
+}
+
+void die_errno(const char *format, ...)
+{
+	char text[300];
+	int error = errno;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	die(EXIT_FAILED, "%s: %s", text, strerror(error));
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+unsigned long parse_number(const char *option, const char *text,
+			   unsigned long low, unsigned long high)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || text[0] == '-' || value < low ||
+	    value > high)
+		die(EXIT_USAGE, "%s wants a number from %lu to %lu, not '%s'",
+		    option, low, high, text);
+	return value;
+}
+
+double parse_seconds(const char *option, const char *text)
+{
+	double value;
+	char *end;
+
+	value = strtod(text, &end);
+	if (end == text || *end || !(value >= 0.01 && value <= 86400))
+		die(EXIT_USAGE, "%s wants seconds from 0.01 to 86400, not '%s'",
+		    option, text);
+	return value;
+}
+
+/* Ends the program where MAP_FPR would do nothing. */
+void require_fpr(void)
+{
+	switch (ceasefire_fpr_state()) {
+	case 1:
+		return;
+	case 0:
+		die(EXIT_NO_KERNEL_SUPPORT,
+		    "FPR is switched off: echo 1 > " CEASEFIRE_FPR_ENABLED);
+	default:
+		die(EXIT_NO_KERNEL_SUPPORT,
+		    "this kernel has no FPR (no " CEASEFIRE_FPR_ENABLED
+		    "); boot a ceasefire kernel or leave the modes out that use it");
+	}
+}

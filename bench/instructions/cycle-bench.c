@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cycle-bench.c - time short system call loops, one thread, one CPU
+ *
+ * What: how long one map-read-unmap cycle, one page fault, one write takes.
+ *       In a guest under `qemu -icount shift=0` a nanosecond is an instruction,
+ *       and the result repeats to a fraction of a percent. That is what
+ *       `ceasefire bench instructions` does; elsewhere the figures are times.
+ * Who:  `ceasefire bench instructions` and `idle-cost`, see ceasefire-bench(1).
+ *
+ * Addresses are the same in each run, see fix_addresses() and make_neighbour().
+ * Each operation count is calibrated once and the same for all variants of a
+ * case, so that what happens once in a while (ticks, deferred frees) weighs the
+ * same. Repeats are the outer loop: a slow drift hits all cases alike.
+ */
+#include "../common/counters.h"
+#include "../common/environment.h"
+#include "../common/util.h"
+#include "../../lib/include/ceasefire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <unistd.h>
+
+#define PAGE 4096UL
+#define FILE_PAGES 1024UL
+#define MAX_CASES 32
+#define SKIP_LOCAL "/sys/kernel/debug/ceasefire/skip_local"
+
+enum variant {
+	PLAIN,
+	FPR,
+	FPR_SKIP,	/* skips even with one CPU; debug kernels only */
+	VARIANTS,
+};
+
+static const char *const variant_names[VARIANTS] = {
+	"plain", "fpr", "fpr-skip",
+};
+
+struct test {
+	const char *name;
+	void (*run)(const struct test *test, int flag, unsigned long count);
+	unsigned int pages;
+	bool fpr;		/* has variants with the flag */
+};
+
+static int data_file, null_file, tmp_file;
+static bool skip_local_set;
+static uint64_t wrong;
+
+static void map_read_unmap(const struct test *test, int flag,
+			   unsigned long count)
+{
+	size_t length = test->pages * PAGE;
+
+	for (unsigned long n = 0; n < count; n++) {
+		uint64_t first = n * test->pages % FILE_PAGES;
+		char *p = mmap(NULL, length, PROT_READ, MAP_SHARED | flag,
+			       data_file, (off_t)(first * PAGE));
+
+		if (p == MAP_FAILED)
+			die_errno("mmap");
+		for (unsigned int i = 0; i < test->pages; i++)
+			wrong += *(volatile uint64_t *)(p + i * PAGE) !=
+				 page_word(0, first + i);
+		if (munmap(p, length))
+			die_errno("munmap");
+	}
+}
+
+static void map_unmap(const struct test *test, int flag, unsigned long count)
+{
+	size_t length = test->pages * PAGE;
+
+	for (unsigned long n = 0; n < count; n++) {
+		char *p = mmap(NULL, length, PROT_READ, MAP_SHARED | flag,
+			       data_file, 0);
+
+		if (p == MAP_FAILED || munmap(p, length))
+			die_errno("mmap and munmap");
+	}
+}
+
+/* An anonymous page: fault it in, give it back. */
+static void page_fault(const struct test *test, int flag, unsigned long count)
+{
+	size_t length = test->pages * PAGE;
+	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)flag;
+	if (p == MAP_FAILED)
+		die_errno("mmap");
+	for (unsigned long n = 0; n < count; n++) {
+		for (unsigned int i = 0; i < test->pages; i++)
+			*(volatile char *)(p + i * PAGE) = 1;
+		if (madvise(p, length, MADV_DONTNEED))
+			die_errno("madvise");
+	}
+	munmap(p, length);
+}
+
+static void write_loop(int fd, unsigned long count, bool rewind_each)
+{
+	for (unsigned long n = 0; n < count; n++) {
+		ssize_t done = rewind_each ? pwrite(fd, "x", 1, 0) :
+					     write(fd, "x", 1);
+
+		if (done != 1)
+			die_errno("write");
+	}
+}
+
+static void write_null(const struct test *test, int flag, unsigned long count)
+{
+	(void)test;
+	(void)flag;
+	write_loop(null_file, count, false);
+}
+
+static void write_file(const struct test *test, int flag, unsigned long count)
+{
+	(void)test;
+	(void)flag;
+	write_loop(tmp_file, count, true);
+}
+
+static const struct test tests[] = {
+	{ "mmap-read-munmap-1", map_read_unmap, 1, true },
+	{ "mmap-read-munmap-4", map_read_unmap, 4, true },
+	{ "mmap-read-munmap-16", map_read_unmap, 16, true },
+	{ "mmap-munmap", map_unmap, 1, true },
+	{ "page-fault", page_fault, 1, false },
+	{ "write-null", write_null, 0, false },
+	{ "write-file", write_file, 0, false },
+};
+
+#define TESTS (sizeof(tests) / sizeof(tests[0]))
+
+static const char help[] =
+"usage: cycle-bench [options]\n"
+"Times loops of memory system calls, one thread on one CPU.\n"
+"\n"
+"  --case NAME     only this one (repeatable); --list shows the names\n"
+"  --variant LIST  plain,fpr,fpr-skip: default all that the kernel has\n"
+"  --repeats N     repeats, all cases in turn (5)\n"
+"  --ms N          length of a sample (100)\n"
+"  --dir DIR       make the test file here ($TMPDIR, /tmp)\n"
+"  --json          JSON lines instead of text\n"
+"  --list          the names of the cases\n"
+"\n"
+"Exit status: 0, 1 wrong data or an error, 2 wrong use, 77 no FPR here.\n";
+
+struct options {
+	bool chosen[TESTS];
+	bool any_chosen;
+	bool variants[VARIANTS];
+	bool variants_given;
+	unsigned int repeats;
+	uint64_t ns;
+	const char *folder;
+	bool json;
+};
+
+static void write_skip_local(const char *value)
+{
+	int fd = open(SKIP_LOCAL, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, value, 1) != 1)
+		die_errno("%s", SKIP_LOCAL);
+	close(fd);
+	skip_local_set = value[0] == '1';
+}
+
+static void restore(void)
+{
+	if (skip_local_set)
+		write_skip_local("0");
+}
+
+static void stop_on_signal(int signal)
+{
+	int fd;
+
+	/* write_skip_local() may exit(); here only plain calls. */
+	if (skip_local_set) {
+		fd = open(SKIP_LOCAL, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, "0", 1) == 1)
+			close(fd);
+	}
+	_exit(128 + signal);
+}
+
+static int make_file(const char *folder)
+{
+	char path[4096];
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/cycle-bench-XXXXXX", folder) >=
+	    (int)sizeof(path))
+		die(EXIT_USAGE, "the path of --dir is too long");
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		die_errno("cannot make a file in %s", folder);
+	unlink(path);
+	return fd;
+}
+
+static void prepare(const struct options *options)
+{
+	const char *folder = options->folder ? options->folder : getenv("TMPDIR");
+
+	if (!folder || !*folder)
+		folder = "/tmp";
+	data_file = make_file(folder);
+	tmp_file = make_file(folder);
+	null_file = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (null_file < 0)
+		die_errno("/dev/null");
+	for (uint64_t i = 0; i < FILE_PAGES; i++) {
+		char page[PAGE] = { 0 };
+		uint64_t word = page_word(0, i);
+
+		memcpy(page, &word, sizeof(word));
+		if (pwrite(data_file, page, PAGE, (off_t)(i * PAGE)) !=
+		    (ssize_t)PAGE)
+			die_errno("cannot write to %s", folder);
+	}
+	if (fsync(data_file))
+		die_errno("cannot sync in %s", folder);
+}
+
+/*
+ * The same addresses in each run: start again without randomization. Where the
+ * kernel does not allow it the run goes on, and repeats less well.
+ */
+static void fix_addresses(char **argv)
+{
+	int persona = personality(0xffffffff);
+
+	if (persona < 0 || (persona & ADDR_NO_RANDOMIZE) ||
+	    personality((unsigned long)persona | ADDR_NO_RANDOMIZE) < 0)
+		return;
+	execv("/proc/self/exe", argv);
+	die_errno("cannot start again");
+}
+
+/*
+ * Let new mappings lie in the middle of what one page table covers, with a
+ * neighbour that keeps the table. Whether each cycle allocates and frees a table
+ * is otherwise a matter of luck, and worth ten percent.
+ */
+static void make_neighbour(void)
+{
+	const unsigned long reach = 2UL << 20;
+	char *p = mmap(NULL, 2 * reach, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned long middle;
+
+	if (p == MAP_FAILED)
+		die_errno("mmap");
+	middle = (((unsigned long)p + reach - 1) & ~(reach - 1)) + reach / 2;
+	if (munmap(p, middle - (unsigned long)p))
+		die_errno("munmap");
+	*(volatile char *)middle = 1;
+}
+
+/* How many operations take about as long as a sample should. */
+static unsigned long calibrate(const struct test *test, uint64_t ns)
+{
+	unsigned long count = 64;
+
+	for (;;) {
+		uint64_t start = now_ns(), took;
+
+		test->run(test, 0, count);
+		took = now_ns() - start;
+		if (took >= ns / 8 && took > 0)
+			return (unsigned long)((double)count * (double)ns /
+					       (double)took) + 1;
+		count *= 2;
+	}
+}
+
+static void measure(const struct options *options, const struct test *test,
+		    enum variant variant, unsigned long count,
+		    unsigned int repeat)
+{
+	static struct counters before, after;
+	uint64_t start, took;
+
+	if (variant == FPR_SKIP)
+		write_skip_local("1");
+	test->run(test, variant == PLAIN ? 0 : MAP_FPR, count / 10 + 1);
+	counters_read(&before);
+	start = now_ns();
+	test->run(test, variant == PLAIN ? 0 : MAP_FPR, count);
+	took = now_ns() - start;
+	counters_read(&after);
+	counters_subtract(&after, &before);
+	if (variant == FPR_SKIP)
+		write_skip_local("0");
+
+	if (!options->json) {
+		printf("%-20s %-9s repeat %u  %10.1f ns per operation\n",
+		       test->name, variant_names[variant], repeat,
+		       (double)took / (double)count);
+		return;
+	}
+	printf("{\"schema\":%d,\"type\":\"cycle\",\"case\":\"%s\",\"variant\":\"%s\"",
+	       JSON_SCHEMA, test->name, variant_names[variant]);
+	printf(",\"pages\":%u,\"repeat\":%u,\"ops\":%lu,\"ns\":%" PRIu64
+	       ",\"ns_per_op\":%.3f,\"counters\":",
+	       test->pages, repeat, count, took, (double)took / (double)count);
+	counters_print_json(&after, stdout);
+	printf("}\n");
+	fflush(stdout);
+}
+
+static void choose_case(struct options *options, const char *name)
+{
+	for (size_t i = 0; i < TESTS; i++) {
+		if (strcmp(tests[i].name, name) == 0) {
+			options->chosen[i] = options->any_chosen = true;
+			return;
+		}
+	}
+	die(EXIT_USAGE, "unknown case '%s'; cycle-bench --list shows them",
+	    name);
+}
+
+static void choose_variants(struct options *options, char *text)
+{
+	char *save = NULL;
+
+	options->variants_given = true;
+	for (char *word = strtok_r(text, ",", &save); word;
+	     word = strtok_r(NULL, ",", &save)) {
+		enum variant variant = 0;
+
+		while (variant < VARIANTS &&
+		       strcmp(word, variant_names[variant]) != 0)
+			variant++;
+		if (variant == VARIANTS)
+			die(EXIT_USAGE, "unknown variant '%s': use plain, fpr or fpr-skip",
+			    word);
+		options->variants[variant] = true;
+	}
+}
+
+/* Without --variant: all that this kernel has. */
+static void find_variants(struct options *options)
+{
+	if (!options->variants_given) {
+		options->variants[PLAIN] = true;
+		options->variants[FPR] = ceasefire_fpr_state() == 1;
+		options->variants[FPR_SKIP] = options->variants[FPR] &&
+					      access(SKIP_LOCAL, W_OK) == 0;
+		return;
+	}
+	if (options->variants[FPR] || options->variants[FPR_SKIP])
+		require_fpr();
+	if (options->variants[FPR_SKIP] && access(SKIP_LOCAL, W_OK))
+		die(EXIT_NO_KERNEL_SUPPORT, "no %s: fpr-skip needs the debug kernel and root",
+		    SKIP_LOCAL);
+}
+
+static void parse(struct options *options, int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "case", required_argument, NULL, 'c' },
+		{ "variant", required_argument, NULL, 'v' },
+		{ "repeats", required_argument, NULL, 'r' },
+		{ "ms", required_argument, NULL, 'm' },
+		{ "dir", required_argument, NULL, 'd' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	*options = (struct options){ .repeats = 5, .ns = 100000000 };
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'c':
+			choose_case(options, optarg);
+			break;
+		case 'v':
+			choose_variants(options, optarg);
+			break;
+		case 'r':
+			options->repeats = (unsigned int)
+				parse_number("--repeats", optarg, 1, 10000);
+			break;
+		case 'm':
+			options->ns = 1000000ULL *
+				parse_number("--ms", optarg, 1, 1000000);
+			break;
+		case 'd':
+			options->folder = optarg;
+			break;
+		case 'j':
+			options->json = true;
+			break;
+		case 'l':
+			for (size_t i = 0; i < TESTS; i++)
+				puts(tests[i].name);
+			exit(EXIT_OK);
+		case 'h':
+			fputs(help, stdout);
+			exit(EXIT_OK);
+		default:
+			die(EXIT_USAGE, "cannot use '%s'; cycle-bench --help lists the options",
+			    argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		die(EXIT_USAGE, "'%s' is not an option; cycle-bench --help lists them",
+		    argv[optind]);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long counts[TESTS] = { 0 };
+	struct options options;
+
+	set_program_name("cycle-bench");
+	parse(&options, argc, argv);
+	find_variants(&options);
+	fix_addresses(argv);
+	atexit(restore);
+	signal(SIGINT, stop_on_signal);
+	signal(SIGTERM, stop_on_signal);
+	prepare(&options);
+	make_neighbour();
+	if (options.json)
+		print_environment_json("cycle-bench", stdout);
+
+	for (unsigned int repeat = 0; repeat < options.repeats; repeat++) {
+		for (size_t i = 0; i < TESTS; i++) {
+			const struct test *test = &tests[i];
+
+			if (options.any_chosen && !options.chosen[i])
+				continue;
+			if (!counts[i])
+				counts[i] = calibrate(test, options.ns);
+			for (enum variant v = 0; v < VARIANTS; v++) {
+				if (options.variants[v] &&
+				    (v == PLAIN || test->fpr))
+					measure(&options, test, v, counts[i],
+						repeat);
+			}
+		}
+	}
+	if (wrong)
+		die(EXIT_FAILED, "%" PRIu64 " pages had wrong data", wrong);
+	return EXIT_OK;
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * worker.c - one thread: map, touch, unmap; or compute; or both in turn
+ *
+ * What: loops until it is told to stop and publishes its progress after each
+ *       operation. Who reads the progress twice knows the rate in between.
+ * Who:  sample.c.
+ */
+#include "worker.h"
+
+#include "../common/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096UL
+
+/* Each unit is this many turns of four register instructions. */
+#define UNIT_TURNS 1000UL
+
+static void compute_unit(void)
+{
+	unsigned long turns = UNIT_TURNS, a = turns;
+
+	__asm__ volatile("1:	addq	%0, %1\n"
+			 "	rolq	$7, %1\n"
+			 "	decq	%0\n"
+			 "	jnz	1b\n"
+			 : "+r"(turns), "+r"(a)
+			 :
+			 : "cc");
+}
+
+/* Threads do not share the open file: its counter is not what is measured. */
+static int open_again(int fd)
+{
+	char path[40];
+	int own;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	own = open(path, O_RDONLY | O_CLOEXEC);
+	if (own < 0)
+		die_errno("cannot open %s", path);
+	return own;
+}
+
+static void bump(atomic_ullong *counter, unsigned long long by)
+{
+	/* One writer. */
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter,
+						   memory_order_relaxed) + by,
+			      memory_order_relaxed);
+}
+
+/* One operation: the whole reason of this program. */
+static unsigned int map_touch_unmap(const struct job *job, int fd,
+				    unsigned int file, uint64_t first)
+{
+	size_t length = job->options->pages * PAGE;
+	unsigned int wrong = 0;
+	char *p;
+
+	p = mmap(NULL, length, PROT_READ, job->flags, fd,
+		 (off_t)(first * PAGE));
+	if (p == MAP_FAILED)
+		die_errno("mmap of %u pages", job->options->pages);
+	for (unsigned int i = 0; i < job->options->pages; i++) {
+		uint64_t word = *(volatile uint64_t *)(p + i * PAGE);
+
+		wrong += word != page_word(file, first + i);
+	}
+	if (munmap(p, length))
+		die_errno("munmap");
+	return job->data->checked ? wrong : 0;
+}
+
+static void pin(const struct job *job)
+{
+	cpu_set_t set;
+
+	if (job->cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(job->cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die_errno("cannot run on CPU %d", job->cpu);
+}
+
+void *worker_run(void *data)
+{
+	const struct job *job = data;
+	const struct options *options = job->options;
+	struct progress *progress = &job->control->progress[job->index];
+	unsigned int file = job->index % job->data->count;
+	uint64_t random = page_word(99, job->index) | 1;
+	int fd = open_again(job->data->fds[file]);
+
+	pin(job);
+	atomic_fetch_add(&job->control->ready, 1);
+	while (!atomic_load_explicit(&job->control->stop,
+				     memory_order_relaxed)) {
+		unsigned int units = job->kind == KIND_MIXED ? options->units : 1;
+
+		if (job->kind != KIND_COMPUTE) {
+			unsigned int wrong;
+
+			/* xorshift: cheap, and its own in each thread */
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			wrong = map_touch_unmap(job, fd, file,
+						random % options->offsets *
+						options->pages);
+			bump(&progress->io, 1);
+			if (wrong)
+				bump(&progress->wrong, wrong);
+		}
+		if (job->kind != KIND_IO) {
+			for (unsigned int i = 0; i < units; i++)
+				compute_unit();
+			bump(&progress->compute, units);
+		}
+	}
+	close(fd);
+	return NULL;
+}
