@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Measure munmap and the length of the kernel's paths.
+
+munmap runs the five thread mixes of the FPR paper with MAP_FPR and without it. instructions
+counts what one mmap-read-munmap cycle costs the kernel. idle-cost checks that a kernel that has
+FPR compiled in, but unused, is as fast as one without it. report shows results again.
+
+In an emulated guest only counts, ratios and instructions mean something; no time is shown.
+"""
+
+import argparse
+
+from ceasefire.bench import instructions, munmap, report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the kinds of measurement and their options."""
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    for name, module, text in (
+        ("munmap", munmap, "the five munmap cases: shootdowns and throughput, on against off"),
+        ("instructions", instructions, "instructions of one operation, against a stock kernel"),
+        ("report", report, "table and plots of earlier results"),
+    ):
+        module.add_arguments(kinds.add_parser(name, help=text, description=text))
+    idle = "the cost of FPR while nobody uses it: at most half a percent"
+    instructions.add_idle_arguments(kinds.add_parser("idle-cost", help=idle, description=idle))
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the chosen kind and return the exit status."""
+    if args.kind == "munmap":
+        return munmap.main(args)
+    if args.kind == "instructions":
+        return instructions.main(args)
+    if args.kind == "idle-cost":
+        return instructions.idle_main(args)
+    return report.main(args)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire bench instructions` and `idle-cost`: guest instructions of short operations.
+
+Both boot one-CPU guests under QEMU's -icount, where virtual time advances by one nanosecond an
+instruction. Kernels take turns, so that what drifts on the host hits all of them; virtual time
+does not depend on the host anyway.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from ceasefire.bench import plan, records
+from ceasefire.bench.munmap import judge
+from ceasefire.bench.records import CycleSample
+from ceasefire.bench.store import ResultFolder
+from ceasefire.errors import Failure, UsageError
+from ceasefire.output import print_table, progress
+from ceasefire.vm import GuestSpec, run_guest
+
+IDLE_CASES = ("page-fault", "mmap-munmap", "mmap-read-munmap-1", "write-null", "write-file")
+IDLE_LIMIT_PERCENT = 0.5
+_BASE = "stock"
+_KERNELS = (_BASE, "run", "debug")
+_GUEST_LIMIT = 1800.0
+# An idle guest waits in real time: with sleep=off its clock leaps while the host serves a file,
+# and the limits of its own start-up pass before the work is done.
+_IDLE_IN_REAL_TIME = ("-icount", "shift=0,sleep=on")
+_MAX = 1000
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Instructions of one operation over all repeats of all boots."""
+
+    lowest: float
+    median: float
+
+    def percent_of(self, base: "Cost") -> float:
+        """Return the median as percent of another one."""
+        return 100.0 * self.median / base.median
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `bench instructions`."""
+    parser.add_argument(
+        "--kernels",
+        default="run,stock",
+        metavar="LIST",
+        help="run, debug or stock; the ratios are against stock (default: run,stock)",
+    )
+    _add_common(parser, boots=1)
+
+
+def add_idle_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `bench idle-cost`."""
+    _add_common(parser, boots=3)
+
+
+def _add_common(parser: argparse.ArgumentParser, boots: int) -> None:
+    parser.add_argument(
+        "--boots", default=str(boots), metavar="N", help=f"boots of each kernel (default: {boots})"
+    )
+    parser.add_argument(
+        "--repeats", default="5", metavar="N", help="repeats of each case in a boot (default: 5)"
+    )
+    parser.add_argument(
+        "--ms", default="100", metavar="N", help="virtual milliseconds of a repeat (default: 100)"
+    )
+    parser.add_argument("--out", metavar="DIR", help="where results go (default: the build folder)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Measure all cases on the chosen kernels."""
+    kernels = args.kernels.split(",")
+    for kernel in kernels:
+        if kernel not in _KERNELS or kernels.count(kernel) > 1:
+            raise UsageError(f"--kernels {args.kernels}: name run, debug and stock once each")
+    samples = _measure(args, "instructions", kernels, [])
+    print_costs(costs_of(samples))
+    return 0
+
+
+def idle_main(args: argparse.Namespace) -> int:
+    """Measure the cases that have nothing to do with MAP_FPR; 1 when they cost too much."""
+    words = ["--variant", "plain"]
+    for case in IDLE_CASES:
+        words += ["--case", case]
+    samples = _measure(args, "idle-cost", ["run", _BASE], words)
+    costs = costs_of(samples)
+    worst = print_idle(costs)
+    if worst > IDLE_LIMIT_PERCENT:
+        progress(f"idle cost {worst:+.2f} %: more than the {IDLE_LIMIT_PERCENT} % allowed")
+        return 1
+    return 0
+
+
+def _measure(
+    args: argparse.Namespace, verb: str, kernels: Sequence[str], words: Sequence[str]
+) -> list[CycleSample]:
+    """Boot every kernel as often as asked, in turn; return all samples."""
+    boots, repeats, ms = (
+        _number(option, text)
+        for option, text in (
+            ("--boots", args.boots),
+            ("--repeats", args.repeats),
+            ("--ms", args.ms),
+        )
+    )
+    program = plan.find_tool("cycle-bench", "instructions")
+    command = [str(program), "--json", "--repeats", str(repeats), "--ms", str(ms), *words]
+    folder = ResultFolder(verb, args.out)
+    total = boots * len(kernels)
+    for number in range(total):
+        boot, kernel = divmod(number, len(kernels))
+        # Every other boot in the other order.
+        name = kernels[kernel if boot % 2 == 0 else len(kernels) - 1 - kernel]
+        progress(f"{name} kernel under -icount, boot {number + 1} of {total}, about a minute")
+        folder.add_record(
+            records.host_record(
+                f"bench {verb}",
+                where="in a guest with one emulated CPU, -icount shift=0",
+                accel="tcg",
+                kernel_kind=name,
+                boot=boot,
+                cpus=1,
+                comparable=False,
+            )
+        )
+        spec = GuestSpec(
+            kernel=name,
+            cpus=1,
+            icount=True,
+            accel="tcg",
+            timeout=_GUEST_LIMIT,
+            qemu_args=_IDLE_IN_REAL_TIME,
+        )
+        result = run_guest(spec, command, name=f"bench-{verb}", cwd=Path("/"))
+        folder.add_text(result.stdout.decode("utf-8", errors="replace"))
+        judge(result.check(), result.stderr.decode(errors="replace"))
+    samples = records.cycle_samples(records.read_file(folder.lines))
+    missing = set(kernels) - {sample.kernel for sample in samples}
+    if missing:
+        raise Failure(f"no samples came from the {', '.join(sorted(missing))} kernel")
+    progress(f"raw lines: {folder.lines}")
+    return samples
+
+
+def costs_of(samples: Iterable[CycleSample]) -> dict[tuple[str, str, str], Cost]:
+    """Return the cost of each (case, kernel, variant), in the order of the samples."""
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for sample in samples:
+        key = (sample.case, sample.kernel, sample.variant)
+        groups.setdefault(key, []).append(sample.ns_per_op)
+    return {key: Cost(min(values), median(values)) for key, values in groups.items()}
+
+
+def print_costs(costs: dict[tuple[str, str, str], Cost]) -> None:
+    """Print every case, with the stock kernel as the base where it was measured."""
+    rows = []
+    cases = list(dict.fromkeys(case for case, _, _ in costs))
+    order = sorted(costs, key=lambda key: (cases.index(key[0]), _KERNELS.index(key[1]), key[2]))
+    for key in order:
+        (case, kernel, variant), cost = key, costs[key]
+        base, plain = costs.get((case, _BASE, "plain")), costs.get((case, kernel, "plain"))
+        rows.append(
+            [
+                case,
+                kernel,
+                variant,
+                f"{cost.lowest:,.0f}",
+                f"{cost.median:,.0f}",
+                "-" if plain is None else f"{cost.percent_of(plain):.2f} %",
+                "-" if base is None else f"{cost.percent_of(base):.2f} %",
+            ]
+        )
+    columns = ("case", "kernel", "mapping", "lowest", "median", "of plain", "of stock")
+    print_table(columns, rows, numbers_from=3, title="guest instructions of one operation")
+
+
+def print_idle(costs: dict[tuple[str, str, str], Cost]) -> float:
+    """Print what FPR costs those who do not use it; return the worst, in percent."""
+    rows = []
+    worst = float("-inf")
+    for case in IDLE_CASES:
+        stock, run = costs[case, _BASE, "plain"], costs[case, "run", "plain"]
+        more = run.percent_of(stock) - 100
+        worst = max(worst, more)
+        verdict = "pass" if more <= IDLE_LIMIT_PERCENT else "fail"
+        rows.append([case, f"{stock.median:,.0f}", f"{run.median:,.0f}", f"{more:+.2f} %", verdict])
+    columns = ("case", "stock", "with FPR, unused", "more", f"limit {IDLE_LIMIT_PERCENT} %")
+    print_table(columns, rows, title="guest instructions of one operation, medians")
+    return worst
+
+
+def _number(option: str, text: str) -> int:
+    numbers = plan.parse_numbers(option, text, 1, _MAX)
+    if len(numbers) != 1:
+        raise UsageError(f"{option} {text}: give one number")
+    return numbers[0]

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Shows munmap results: the table, what it was measured on, and where the plots are."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from ceasefire.bench import plan, records
+from ceasefire.bench.analyze import Figures, Ratio, figures_of, settled
+from ceasefire.bench.store import LINES
+from ceasefire.errors import Failure, UsageError
+from ceasefire.output import print_table
+
+_COLUMNS = (
+    "case",
+    "CPUs",
+    "processes",
+    "received/op off",
+    "on",
+    "on/off",
+    "I/O on/off",
+    "compute on/off",
+    "I/O on/ideal",
+    "compute on/ideal",
+)
+TABLE = "table.txt"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `bench report`."""
+    parser.add_argument("folder", metavar="DIR", help="the --out folder of a `bench munmap`")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Show the results of a folder again, with fresh plots."""
+    folder = Path(args.folder)
+    if not (folder / LINES).is_file():
+        raise UsageError(f"{folder} has no {LINES}: name the --out folder of a `bench munmap`")
+    return show(folder)
+
+
+def show(folder: Path) -> int:
+    """Print the table of a folder, write it and the plots there; 1 when data was wrong."""
+    lines = records.read_file(folder / LINES)
+    figures = figures_of(records.munmap_samples(lines))
+    if not figures:
+        raise Failure(f"{folder / LINES} has no samples of munmap-bench")
+    print_figures(figures, lines)
+    with (folder / TABLE).open("w", encoding="utf-8") as file:
+        print_figures(figures, lines, file)
+    # Loads in a second or so: only when there is something to draw.
+    from ceasefire.bench import plot  # noqa: PLC0415
+
+    plots = plot.draw_all(figures, folder)
+    print(f"plots and raw lines: {folder} ({', '.join(path.name for path in plots)})")
+    return 1 if any(figure.wrong for figure in figures) else 0
+
+
+def print_figures(
+    figures: Sequence[Figures], lines: Sequence[Mapping[str, Any]], file: TextIO | None = None
+) -> None:
+    """Print the table and the notes that a reader needs to judge it."""
+    rows = [
+        [
+            f"{figure.case}: {plan.CASES[figure.case]}",
+            str(figure.cpus),
+            str(figure.processes),
+            _count(figure.received_off),
+            _count(figure.received_on),
+            _percent(figure.received_percent),
+            _ratio(figure.io_vs_off),
+            _ratio(figure.compute_vs_off),
+            _ratio(figure.io_vs_ideal),
+            _ratio(figure.compute_vs_ideal),
+        ]
+        for figure in figures
+    ]
+    print_table(_COLUMNS, rows, file=file)
+    for note in notes(figures, lines):
+        print(note, file=file)
+
+
+def notes(figures: Sequence[Figures], lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what must be said beside the table."""
+    hosts = [line for line in lines if line["type"] == "host"]
+    said = [
+        "Ratios are medians of the rounds (lowest..highest); received is the sum of all rounds."
+    ]
+    if hosts:
+        where = str(hosts[0]["where"])
+        said.append(f"Measured {where}, {hosts[0]['host_cpus']} CPUs in the host.")
+        if "emulated" in where:
+            said.append("Emulated CPUs: counts are exact, ratios are an indication, times nothing.")
+    samples = records.munmap_samples(lines)
+    if any(sample.mode == "on" for sample in samples):
+        said.append(f"With MAP_FPR, in all samples together: {settled(samples)}.")
+    if not all(figure.comparable for figure in figures):
+        said.append("No ratios (-) where the guest has more CPUs than the host.")
+    if any(figure.wrong for figure in figures):
+        said.append("WRONG DATA was read: see the field 'wrong' of the raw lines.")
+    return said
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f} %"
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return "-"
+    return f"{ratio.median:.2f} ({ratio.low:.2f}..{ratio.high:.2f})"

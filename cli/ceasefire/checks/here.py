@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks of the running kernel and of the preload library."""
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from ceasefire import counters, paths, preload
+from ceasefire.checks.base import Check, check
+from ceasefire.errors import Failure, Unsupported
+
+_TRIAL_LIMIT = 30.0
+_VMSTAT_FIX = "build the kernel with CONFIG_DEBUG_TLBFLUSH=y"
+
+
+def checks() -> list[Check]:
+    """Check whether programs can use FPR here and now."""
+    there = counters.supported()
+    found = [
+        check(
+            "kernel",
+            there,
+            f"{platform.release()}, {'has' if there else 'without'} FPR",
+            "boot the ceasefire kernel, or use `ceasefire try`",
+        ),
+        check(
+            "switch",
+            counters.enabled(),
+            "on" if counters.enabled() else "off" if there else "not there",
+            f"echo 1 > {counters.SYSFS}/fpr/enabled" if there else "comes with the kernel",
+        ),
+        _tag_memory(there),
+        _event_counters(),
+        preload_check(),
+    ]
+    return found
+
+
+def _tag_memory(there: bool) -> Check:
+    if not there:
+        return check("tag memory", False, "not there", "comes with the kernel", needed=False)
+    size = counters.gauges().get("tag_bytes", 0)
+    state = f"{size >> 10} KiB" if size else "none yet, taken at the first use"
+    return check("tag memory", True, state, "", needed=False)
+
+
+def _event_counters() -> Check:
+    try:
+        names = counters.snapshot()
+    except Unsupported:
+        return check("counters", False, "none", _VMSTAT_FIX, needed=False)
+    good = counters.RECEIVED in names
+    return check("counters", good, f"{len(names)} of TLB and FPR", _VMSTAT_FIX, needed=False)
+
+
+def preload_check() -> Check:
+    """Run a tiny program under the preload library and see that it did not disturb it."""
+    library = paths.preload_library()
+    if library is None:
+        return check("preload library", False, "not built", "make tools")
+    problem = preload_problem(library)
+    fix = "make tools, with the compiler of this machine"
+    return check("preload library", not problem, problem or str(library), fix)
+
+
+def preload_problem(library: Path) -> str:
+    """Return what is wrong with the library, empty when a program runs well under it."""
+    program = paths.find_program("cat")
+    text = "ceasefire\n"
+    try:
+        extra = preload.variables(library, [], [])
+        done = subprocess.run(
+            [program or "cat"],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=_TRIAL_LIMIT,
+            env={**os.environ, **extra},
+            check=False,
+        )
+    except (OSError, Failure, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode != 0 or done.stdout != text:
+        return f"a program under it ended with status {done.returncode}"
+    if done.stderr:
+        return done.stderr.splitlines()[0]
+    return ""

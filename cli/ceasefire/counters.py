@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads what the kernel counts: /proc/vmstat, the TLB interrupts, sysfs, facts of a process.
+
+The names of the FPR counters are taken from /proc/vmstat itself, so that a newer kernel with
+more of them needs no newer tool. Parsing takes text and is apart from reading, for the tests.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ceasefire.errors import Unsupported, UsageError
+
+RECEIVED = "nr_tlb_remote_flush_received"
+SENT = "nr_tlb_remote_flush"
+SKIPPED = "fpr_skip"
+INTERRUPTS = "tlb_interrupts"
+
+SYSFS = Path("/sys/kernel/mm/ceasefire")
+_FPR = SYSFS / "fpr"
+_VMSTAT = Path("/proc/vmstat")
+_PREFIXES = ("fpr_", "nr_tlb_")
+_GAUGES = ("parked", "contexts", "tag_bytes")
+_SMAPS_HEAD = re.compile(r"^[0-9a-f]+-[0-9a-f]+ ")
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """What is known of one process: its FPR mappings and the size of its page tables."""
+
+    pid: int
+    mappings: int
+    mapped_kib: int
+    page_tables_kib: int
+
+
+def parse_vmstat(text: str) -> dict[str, int]:
+    """Return the counters of interest in the kernel's order."""
+    found = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if name.startswith(_PREFIXES) and value.isdecimal():
+            found[name] = int(value)
+    return found
+
+
+def parse_interrupts(text: str) -> int | None:
+    """Return the number of TLB shootdown interrupts of all CPUs, None without the line."""
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["TLB:"]:
+            return sum(int(word) for word in words[1:] if word.isdecimal())
+    return None
+
+
+def parse_smaps(text: str) -> tuple[int, int]:
+    """Return how many mappings recycle their frames, and their size in KiB."""
+    mappings = total = size = 0
+    for line in text.splitlines():
+        if _SMAPS_HEAD.match(line):
+            size = 0
+        elif line.startswith("Size:"):
+            size = int(line.split()[1])
+        elif line.startswith("VmFlags:") and "fr" in line.split()[1:]:
+            mappings += 1
+            total += size
+    return mappings, total
+
+
+def parse_page_tables(status: str) -> int:
+    """Return VmPTE of /proc/PID/status in KiB; kernel threads have none."""
+    for line in status.splitlines():
+        if line.startswith("VmPTE:"):
+            return int(line.split()[1])
+    return 0
+
+
+def snapshot() -> dict[str, int]:
+    """Read all event counters, or say that this kernel has none of them."""
+    counters = parse_vmstat(_VMSTAT.read_text(encoding="ascii"))
+    if not counters:
+        raise Unsupported(
+            "this kernel counts no TLB flushes: it has neither FPR nor CONFIG_DEBUG_TLBFLUSH"
+        )
+    interrupts = parse_interrupts(Path("/proc/interrupts").read_text(encoding="ascii"))
+    if interrupts is not None:
+        counters[INTERRUPTS] = interrupts
+    return counters
+
+
+def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """Return how far each counter went."""
+    return {name: value - before.get(name, 0) for name, value in after.items()}
+
+
+def gauges() -> dict[str, int]:
+    """Read the present values of sysfs (parked pages and so on); empty without FPR."""
+    values = {}
+    for name in _GAUGES:
+        path = _FPR / name
+        if path.is_file():
+            values[name] = int(path.read_text(encoding="ascii"))
+    return values
+
+
+def supported() -> bool:
+    """Say whether the running kernel has FPR."""
+    return (_FPR / "enabled").is_file()
+
+
+def enabled() -> bool:
+    """Say whether FPR is there and switched on."""
+    try:
+        return (_FPR / "enabled").read_text(encoding="ascii").strip() == "1"
+    except OSError:
+        return False
+
+
+def process_facts(pid: int) -> ProcessFacts:
+    """Read what is known of a process."""
+    base = Path("/proc") / str(pid)
+    try:
+        status = (base / "status").read_text(encoding="utf-8", errors="replace")
+        mappings, size = parse_smaps((base / "smaps").read_text(encoding="utf-8", errors="replace"))
+    except (FileNotFoundError, ProcessLookupError):
+        raise UsageError(f"-p {pid}: there is no such process") from None
+    except PermissionError:
+        raise UsageError(f"-p {pid}: not allowed to look at it: run this as root") from None
+    return ProcessFacts(pid, mappings, size, parse_page_tables(status))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What can go wrong and which exit status it has; used by every verb and by the test driver.
+
+A verb raises one of these with a single line that says what to do. `ceasefire.__main__` prints
+the line on stderr and exits with the status, so that nobody ever sees a traceback.
+"""
+
+EXIT_USAGE = 2
+EXIT_GUEST = 70
+EXIT_UNSUPPORTED = 77
+EXIT_TIMEOUT = 124
+EXIT_NOT_EXECUTABLE = 126
+EXIT_NOT_FOUND = 127
+
+
+class Failure(Exception):
+    """Something failed that the user can do something about."""
+
+    status = 1
+
+
+class UsageError(Failure):
+    """The command was called in a way that makes no sense."""
+
+    status = EXIT_USAGE
+
+
+class Unsupported(Failure):
+    """The running kernel cannot do what was asked."""
+
+    status = EXIT_UNSUPPORTED
+
+
+class GuestError(Failure):
+    """The guest did not boot, crashed, or its kernel complained."""
+
+    status = EXIT_GUEST
+
+
+class GuestTimeout(Failure):
+    """The guest did not finish in time and was killed."""
+
+    status = EXIT_TIMEOUT

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Count shootdowns and what was done instead of them.
+
+With a command: what was counted while it ran, machine-wide; printed on stderr, and the exit
+status is the command's. With -I: what was counted in each interval. Otherwise: since boot.
+The exit status is 77 where the kernel counts nothing of this.
+"""
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from typing import TextIO
+
+from ceasefire import counters
+from ceasefire.cmdline import add_command, command_of
+from ceasefire.errors import UsageError
+from ceasefire.output import number, print_table
+from ceasefire.process import run_command
+
+SCHEMA = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `ceasefire stat`."""
+    parser.add_argument("-p", "--pid", type=int, metavar="PID", help="also describe this process")
+    parser.add_argument("-I", "--interval", type=int, metavar="MS", help="print every MS ms")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after N intervals")
+    parser.add_argument("-a", "--all", action="store_true", help="show counters that are zero too")
+    parser.add_argument("--json", action="store_true", help="print JSON, an object a line")
+    add_command(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Count and print."""
+    command = command_of(args, "", optional=True)
+    if command and (args.pid is not None or args.interval is not None):
+        raise UsageError("a command goes with neither -p nor -I: leave those out")
+    if args.count is not None and args.interval is None:
+        raise UsageError("-n counts intervals: give -I too")
+    for value, name in ((args.interval, "-I"), (args.count, "-n"), (args.pid, "-p")):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} {value}: it is at least 1")
+    before = counters.snapshot()
+    if command:
+        started = time.monotonic()
+        status = run_command(command, "ceasefire stat")
+        seconds = time.monotonic() - started
+        delta = counters.difference(before, counters.snapshot())
+        _report(args, delta, seconds, sys.stderr)
+        return status
+    if args.interval is not None:
+        return _intervals(args, before)
+    _report(args, before, None, sys.stdout)
+    return 0
+
+
+def _intervals(args: argparse.Namespace, before: dict[str, int]) -> int:
+    """Print differences until interrupted, counted out, or the process is gone."""
+    step = args.interval / 1000
+    last = time.monotonic()
+    shown = 0
+    try:
+        while args.count is None or shown < args.count:
+            time.sleep(step)
+            now, after = time.monotonic(), counters.snapshot()
+            _report(args, counters.difference(before, after), now - last, sys.stdout)
+            sys.stdout.flush()
+            before, last, shown = after, now, shown + 1
+    except KeyboardInterrupt:
+        pass
+    except UsageError:
+        if not shown:
+            raise
+    return 0
+
+
+def _report(
+    args: argparse.Namespace, values: dict[str, int], seconds: float | None, stream: TextIO
+) -> None:
+    facts = counters.process_facts(args.pid) if args.pid is not None else None
+    present = counters.gauges()
+    if args.json:
+        record: dict[str, object] = {"schema": SCHEMA, "counters": values, "now": present}
+        if seconds is not None:
+            record["seconds"] = round(seconds, 6)
+        if facts is not None:
+            record["process"] = asdict(facts)
+        print(json.dumps(record), file=stream)
+        return
+    title = "since boot" if seconds is None else f"in {seconds:.3f} s"
+    columns = ["counter", "count"] if seconds is None else ["counter", "count", "per second"]
+    rows = []
+    for name, value in values.items():
+        if value or args.all:
+            row = [name, number(value)]
+            rows.append(row if seconds is None else [*row, number(round(value / seconds))])
+    if not rows:
+        rows = [["(nothing was counted)", *[""] * (len(columns) - 1)]]
+    print_table(columns, rows, title=title, file=stream)
+    facts_rows = [[f"{name} now", number(value)] for name, value in present.items()]
+    if facts is not None:
+        facts_rows += [
+            ["recycling mappings", number(facts.mappings)],
+            ["their size, KiB", number(facts.mapped_kib)],
+            ["page tables, KiB", number(facts.page_tables_kib)],
+        ]
+    if facts_rows:
+        title = "now" if facts is None else f"now, process {facts.pid}"
+        print_table(["what", "value"], facts_rows, title=title, file=stream)

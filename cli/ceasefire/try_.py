@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Judge a program on the patched kernel, in a virtual machine, without installing anything.
+
+Boots the kernel in QEMU on this machine's files and runs the command without and with FPR in
+turn. Checks that it prints the same and ends with the same status, and shows the shootdowns
+received, the flushes skipped and how the runtimes compare. The exit status is 0 when all runs
+printed the same, 1 when not, 70 when the guest's kernel complained, 77 when it has no FPR.
+"""
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from ceasefire import paths, preload, trial
+from ceasefire.cmdline import add_command, command_of
+from ceasefire.counters import RECEIVED, SKIPPED
+from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, Unsupported, UsageError
+from ceasefire.output import print_table, progress
+from ceasefire.run import add_path_arguments
+from ceasefire.vm import GuestResult, GuestSpec, run_guest
+from ceasefire.vm.disks import ext4_image
+from ceasefire.vm.spec import ACCELERATORS, DEFAULT_EMULATOR, DiskSpec, check_spec
+
+SCHEMA = 1
+_ROUNDS_SCRIPT = Path(__file__).with_name("vm") / "rounds"
+_MAX_ROUNDS = 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `ceasefire try`."""
+    add_path_arguments(parser)
+    add = parser.add_argument
+    add(
+        "--data",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="give the guest a copy of DIR on ext4, at the same place; may be repeated",
+    )
+    add(
+        "--rounds", type=int, default=5, metavar="N", help="measured runs of each kind (default: 5)"
+    )
+    add(
+        "--sort-output",
+        action="store_true",
+        help="compare sorted lines, for programs that print in any order",
+    )
+    add("--cpus", type=int, default=2, metavar="N", help="virtual CPUs (default: 2)")
+    add("--memory", default="2G", metavar="SIZE", help="memory (default: 2G)")
+    add(
+        "--kernel",
+        default="run",
+        metavar="KIND",
+        help="run, debug or the path of a bzImage (default: run)",
+    )
+    add(
+        "--accel",
+        choices=ACCELERATORS,
+        default="auto",
+        help="auto uses KVM when a guest really boots with it",
+    )
+    add(
+        "--emulator",
+        default=DEFAULT_EMULATOR,
+        metavar="PROGRAM",
+        help=f"the QEMU to use (default: {DEFAULT_EMULATOR})",
+    )
+    add(
+        "--append",
+        action="append",
+        default=[],
+        metavar="ARGS",
+        help="kernel arguments; may be repeated",
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=1800.0,
+        metavar="SEC",
+        help="kill the guest after this long (default: 1800)",
+    )
+    add("--json", action="store_true", help="print JSON")
+    add_command(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Boot, run all rounds, and tell what came of it."""
+    command = command_of(args, "ceasefire try --data DIR -- rg --mmap PATTERN DIR")
+    if not 1 <= args.rounds <= _MAX_ROUNDS:
+        raise UsageError(f"--rounds {args.rounds}: it is 1 to {_MAX_ROUNDS}")
+    spec = _guest(args)
+    result = _boot(spec, args, command)
+    found = trial.parse(result.stdout.decode(errors="replace").splitlines())
+    status = result.check()
+    if status == Unsupported.status:
+        raise Unsupported(f"the '{args.kernel}' kernel has no FPR: build one with `make kernel`")
+    if status != 0 or len(found.samples) != 2 * (args.rounds + 1):
+        words = [*found.texts, result.stderr.decode(errors="replace").strip()]
+        reason = next((word for word in words if word), f"exit status {status}")
+        raise Failure(f"the runs in the guest failed: {reason}; kernel log {result.log}")
+    first = found.samples[0].status
+    if first in (EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND):
+        reason = found.texts[0] if found.texts else f"exit status {first}"
+        print(f"ceasefire try: the command cannot be run in the guest: {reason}", file=sys.stderr)
+        return first
+    problem = trial.verdict(found)
+    if args.json:
+        print(json.dumps(_record(args, command, result, found, problem), indent=2))
+    else:
+        _tell(args, result, found, problem)
+    return 1 if problem else 0
+
+
+def _guest(args: argparse.Namespace) -> GuestSpec:
+    """Return the guest, with the disks still missing: images are made once all else is right."""
+    library = paths.require_preload_library()
+    extra = preload.variables(library, args.path, args.exclude)
+    variables = {
+        "TRY_PRELOAD": extra["LD_PRELOAD"],
+        "TRY_PATHS": extra["CEASEFIRE_PATHS"],
+        "TRY_EXCLUDE": extra.get("CEASEFIRE_EXCLUDE", ""),
+    }
+    spec = GuestSpec(
+        kernel=args.kernel,
+        cpus=args.cpus,
+        memory=args.memory,
+        append=tuple(word for text in args.append for word in text.split()),
+        timeout=args.timeout,
+        accel=args.accel,
+        emulator=args.emulator,
+        environment=tuple(variables.items()),
+    )
+    check_spec(spec)
+    disks = []
+    for text in args.data:
+        directory = Path(text).resolve()
+        disks.append(DiskSpec("image", str(ext4_image(directory)), mount=str(directory)))
+    return replace(spec, disks=tuple(disks))
+
+
+def _boot(spec: GuestSpec, args: argparse.Namespace, command: list[str]) -> GuestResult:
+    progress(f"booting the {args.kernel} kernel with {spec.cpus} CPUs ...")
+    output = bytearray()
+    told = 0
+
+    def listen(chunk: bytes) -> None:
+        nonlocal told
+        output.extend(chunk)
+        rounds = output.count(b"\nsample on ")
+        while told < rounds:
+            what = "warmed up" if told == 0 else f"round {told} of {args.rounds} done"
+            progress(f"{what}")
+            told += 1
+
+    words = ["bash", str(_ROUNDS_SCRIPT), str(args.rounds), str(int(args.sort_output)), *command]
+    result = run_guest(spec, words, name="try", stdout=listen)
+    return replace(result, stdout=bytes(output))
+
+
+def _tell(args: argparse.Namespace, result: GuestResult, found: trial.Trial, problem: str) -> None:
+    emulated = result.accel == "tcg"
+    crowded = emulated and args.cpus > (os.cpu_count() or 1)
+    rows = trial.rows(found, relative=emulated, timed=not crowded)
+    title = f"{args.rounds} rounds, median (least..greatest), {args.cpus} CPUs, "
+    title += "emulated by QEMU" if emulated else "KVM"
+    print_table(["", "without FPR", "with FPR", "compared"], rows, title=title)
+    if emulated:
+        print("The CPUs are emulated: only counts and ratios carry over to real ones.")
+    if crowded:
+        print("There are more virtual CPUs than real ones: runtimes would mean nothing.")
+    if not found.spread(trial.ON, SKIPPED).greatest:
+        why = ", ".join(trial.reasons(found)) or "no file was mapped with it"
+        print(f"FPR skipped nothing: {why}.")
+    status = found.samples[0].status
+    if status:
+        print(f"The program ended with status {status} in the first run.")
+    for text in found.texts:
+        print(f"  {text}")
+    if problem:
+        sys.stdout.flush()
+        print(f"ceasefire try: the output differs: {problem}", file=sys.stderr)
+    else:
+        print("The output is the same in all runs.")
+
+
+def _record(
+    args: argparse.Namespace,
+    command: list[str],
+    result: GuestResult,
+    found: trial.Trial,
+    problem: str,
+) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "command": command,
+        "environment": {
+            "kernel": args.kernel,
+            "release": paths.kernel_release(args.kernel),
+            "cpus": args.cpus,
+            "host_cpus": os.cpu_count(),
+            "memory": args.memory,
+            "accel": result.accel,
+            "data": args.data,
+        },
+        "same": not problem,
+        "problem": problem,
+        "summary": {
+            "received_off": found.spread(trial.OFF, RECEIVED).median,
+            "received_on": found.spread(trial.ON, RECEIVED).median,
+            "skipped_on": found.spread(trial.ON, SKIPPED).median,
+            "ratio_off_on": found.runtime(trial.OFF).median / found.runtime(trial.ON).median,
+        },
+        "samples": [asdict(sample) for sample in found.samples],
+    }

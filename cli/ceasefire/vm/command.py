@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Turns a GuestSpec into the command line of virtme-run and the script that the guest runs.
+
+virtme-run (part of virtme-ng) boots the kernel with the host's file tree as root, connects the
+script's output to ours, and powers off. Its front end vng builds a shell command without quoting
+and reads a configuration file of the user, therefore it is not used.
+
+virtme-run drops the kernel log or mixes it with the command's stderr, and QEMU's own messages too.
+Each goes to a file of its own here: a script that stands for QEMU exchanges those options (a
+kernel has only one serial console, so a second port is no way).
+"""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from ceasefire import paths
+from ceasefire.errors import Failure
+from ceasefire.vm.spec import DiskSpec, GuestSpec, parse_size
+
+# virtme mounts empty file systems over these, what the host has there is exported once more.
+_MASKED = ("/run", "/var/log", "/var/tmp", "/var/cache", "/dev/shm")
+UDEV_PROGRAMS = ("/usr/lib/systemd/systemd-udevd", "/lib/systemd/systemd-udevd", "/sbin/udevd")
+_LOG_ARGS = (
+    "ignore_loglevel",
+    "printk.time=1",
+    "log_buf_len=4M",
+    "printk.devkmsg=on",
+    "oops=panic",
+)
+# An emulated CPU is slow and shares the host's; 21 s without a grace period is not a bug there.
+_TCG_ARGS = ("pti=off", "rcupdate.rcu_cpu_stall_timeout=120")
+_DEBUG_ARGS = ("page_poison=1",)
+_DEFAULT_BRD = "256M"
+DISK_DIR = "/run/disk"
+
+
+def emulator_path(name: str) -> str:
+    """Return the path of the QEMU program or say what to install."""
+    found = paths.find_program(name)
+    if found is None:
+        raise Failure(f"{name} is missing: run `make deps`, or name another with --emulator")
+    return found
+
+
+def require_host() -> str:
+    """Check what every guest needs of the host; return the path of virtme-run."""
+    if not any(Path(program).exists() for program in UDEV_PROGRAMS):
+        raise Failure("udev is missing (the guest finds its output with it): run `make deps`")
+    found = paths.find_program("virtme-run")
+    if found is None:
+        raise Failure("virtme-ng is missing: run `make deps` first")
+    return found
+
+
+def end_with_parent(signal_name: str) -> list[str]:
+    """Return the words before a command that let the kernel end it when its parent is gone."""
+    setpriv = paths.find_program("setpriv")
+    if setpriv is None:
+        raise Failure("setpriv is missing: install util-linux")
+    return [setpriv, "--pdeathsig", signal_name, "--"]
+
+
+def emulator_script(emulator: str, log: Path, messages: Path) -> str:
+    """Return a shell script that runs QEMU with its console in the log.
+
+    messages: the file for what QEMU itself has to say.
+    """
+    console = shlex.quote(f"file,id=console,path={_escape(log)}")
+    return f"""#!/bin/sh
+# Written by the harness for one run: QEMU with the console in the kernel log.
+kernel=
+found=
+for word; do
+	shift
+	case $word in
+	-kernel) kernel=1 ;;
+	*,id=console,path=*) word={console} found=1 ;;
+	*,path=/proc/self/fd/2) word=${{word%2}}3 ;;
+	esac
+	set -- "$@" "$word"
+done
+if [ -n "$kernel" ] && [ -z "$found" ]; then
+	echo "this virtme-ng has another console option: install the pinned one with make deps" >&2
+	exit 1
+fi
+exec {shlex.join([*end_with_parent("KILL"), emulator])} "$@" 3>&2 2>>{shlex.quote(str(messages))}
+"""
+
+
+def virtme_command(
+    spec: GuestSpec, accel: str, script: Path, emulator: Path, visible: Sequence[Path]
+) -> list[str]:
+    """Return the argument vector that boots the guest.
+
+    script, emulator: files with the texts of guest_script() and emulator_script().
+    visible: directories that must be in the guest even where virtme hides the host's.
+    """
+    virtme = require_host()
+    words = [*end_with_parent("TERM"), virtme, "--script-sh", f"sh {shlex.quote(str(script))}"]
+    words += ["--kimg", str(paths.kernel_image(spec.kernel)), "--mods", "none"]
+    words += ["--user", "root", "--name", "ceasefire", "--force-9p", "--disable-microvm"]
+    words += ["--qemu-bin", str(emulator)]
+    # A CPU that shares its package with one of another node makes the kernel warn.
+    packages = f",sockets={spec.cpus},cores=1,threads=1" if spec.numa > 1 else ""
+    words += ["--cpus", f"{spec.cpus}{packages}"]
+    words += ["--memory", f"{parse_size(spec.memory) >> 20}M"]
+    if accel == "tcg":
+        words.append("--disable-kvm")
+    for directory in ("/etc", "/lib", "/home", "/opt", "/srv", "/usr", "/var", "/tmp"):
+        words += ["--overlay-rwdir", directory]
+    for directory in masked(visible):
+        words += ["--rodir", directory]
+    for node in _numa_nodes(spec):
+        words += ["--numa", node]
+    for argument in kernel_arguments(spec, accel):
+        words += ["--kopt", argument]
+    # Must come last: virtme-run takes everything that follows.
+    return [*words, "--qemu-opts", *_qemu_options(spec, accel)]
+
+
+def masked(directories: Sequence[Path]) -> list[str]:
+    """Return those directories that virtme's own mounts would hide from the guest."""
+    hidden = {
+        str(directory)
+        for directory in directories
+        if any(directory.is_relative_to(mask) for mask in _MASKED)
+    }
+    return sorted(hidden)
+
+
+def kernel_arguments(spec: GuestSpec, accel: str) -> list[str]:
+    """Return the kernel command line, the user's words last so that they win."""
+    words = list(_LOG_ARGS)
+    if accel == "tcg":
+        words += _TCG_ARGS
+    if spec.kernel == "debug":
+        words += _DEBUG_ARGS
+    for disk in spec.disks:
+        if disk.kind == "null_blk":
+            latency = int(disk.argument or "0") * 1000
+            words += ["null_blk.nr_devices=1", "null_blk.gb=16"]
+            words += [f"null_blk.irqmode={2 if latency else 0}"]
+            words += [f"null_blk.completion_nsec={latency}"] if latency else []
+        elif disk.kind == "brd-ext4":
+            size = parse_size(disk.argument or _DEFAULT_BRD) >> 10
+            words += ["brd.rd_nr=4", f"brd.rd_size={size}"]
+    return words + list(spec.append)
+
+
+def guest_script(spec: GuestSpec, command: Sequence[str], cwd: Path) -> str:
+    """Return the shell script that sets up the disks, runs the command and reports its status."""
+    lines = [
+        "#!/bin/sh",
+        "# Written by the harness for one run; executed as root inside the guest.",
+        'note() { echo "<6>ceasefire-vm: $*" >/dev/kmsg; }',
+        'fail() { echo "ceasefire vm: $*" >&2; note "setup failed: $*"; exit 1; }',
+        "note ready",
+        f"mkdir -p {DISK_DIR} || fail 'cannot make {DISK_DIR}'",
+    ]
+    rams = 0
+    for index, disk in enumerate(spec.disks):
+        lines += _disk_setup(index, disk, rams)
+        rams += disk.kind == "brd-ext4"
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in spec.environment]
+    lines += [
+        f"cd {shlex.quote(str(cwd))} || fail 'the working directory is not visible in the guest'",
+        shlex.join(command),
+        "status=$?",
+        "sync",
+        'note "command returned $status"',
+        "exit $status",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _disk_setup(index: int, disk: DiskSpec, rams: int) -> list[str]:
+    """Return the lines that give disk number `index` its place below DISK_DIR."""
+    place = f"{DISK_DIR}/{index}"
+    if disk.kind == "null_blk":
+        return [
+            "[ -b /dev/nullb0 ] || fail 'the kernel has no null_blk'",
+            f"ln -s /dev/nullb0 {place}",
+        ]
+    if disk.kind == "brd-ext4":
+        device = f"/dev/ram{rams}"
+        return [
+            f"[ -b {device} ] || fail 'the kernel has no RAM disk'",
+            f"mke2fs -q -t ext4 -F {device} || fail 'mke2fs of the RAM disk failed'",
+            f"mkdir {place} && mount -t ext4 {device} {place} || fail 'cannot mount {device}'",
+        ]
+    serial = _serial(index)
+    lines = [
+        "device=",
+        "for d in /sys/block/vd*; do",
+        f'\t[ "$(cat "$d/serial")" = {serial} ] && device=/dev/${{d##*/}}',
+        "done",
+        f'[ -n "$device" ] || fail "disk {index} did not appear"',
+        f'ln -s "$device" {place}',
+    ]
+    if disk.mount:
+        where = shlex.quote(disk.mount)
+        lost = shlex.quote(f"{disk.mount}/lost+found")
+        lines += [
+            f"[ -d {where} ] || mkdir -p {where} || fail 'there is no place for disk {index}'",
+            f'mount -t ext4 "$device" {where} || fail "cannot mount disk {index}"',
+            f"[ ! -d {lost} ] || rmdir {lost}",
+        ]
+    return lines
+
+
+def _numa_nodes(spec: GuestSpec) -> list[str]:
+    """Split memory and CPUs over the nodes; the last node gets the remainders."""
+    if spec.numa == 1:
+        return []
+    memory = parse_size(spec.memory) >> 20
+    share, cpus = memory // spec.numa, spec.cpus // spec.numa
+    nodes = []
+    for node in range(spec.numa):
+        last = node == spec.numa - 1
+        size = memory - share * node if last else share
+        end = spec.cpus - 1 if last else cpus * (node + 1) - 1
+        nodes.append(f"{size}M,cpus={cpus * node}-{end}")
+    return nodes
+
+
+def _qemu_options(spec: GuestSpec, accel: str) -> list[str]:
+    words: list[str] = []
+    if accel == "tcg":
+        words += ["-accel", "tcg,thread=single" if spec.icount else "tcg,thread=multi"]
+    if spec.icount:
+        words += ["-icount", "shift=0,sleep=off"]
+    if spec.cpu_model:
+        words += ["-cpu", spec.cpu_model]
+    for index, disk in enumerate(spec.disks):
+        if disk.kind == "image":
+            drive = f"if=none,id=disk{index},format=raw,snapshot=on,file={_escape(disk.argument)}"
+            words += ["-drive", drive]
+            words += ["-device", f"virtio-blk-pci,drive=disk{index},serial={_serial(index)}"]
+    return words + list(spec.qemu_args)
+
+
+def _serial(index: int) -> str:
+    return f"ceasefire{index}"
+
+
+def _escape(path: Path | str) -> str:
+    """Quote a file name for QEMU's comma-separated options."""
+    return str(path).replace(",", ",,")

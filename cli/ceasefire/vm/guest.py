@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Boots one guest, waits for it within its time limit, and judges the run.
+
+The guest is a process group of its own that is killed as a whole when the time is up, on Ctrl-C
+and on SIGTERM or SIGHUP, so that no QEMU survives. Should this process be killed outright, the
+kernel ends virtme-run and QEMU after it (setpriv --pdeathsig).
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from ceasefire import paths
+from ceasefire.errors import GuestError, GuestTimeout
+from ceasefire.output import progress
+from ceasefire.vm import accel, klog
+from ceasefire.vm.command import (
+    emulator_path,
+    emulator_script,
+    guest_script,
+    virtme_command,
+)
+from ceasefire.vm.files import new_log, run_directory
+from ceasefire.vm.spec import GuestSpec, check_spec
+
+Sink = Callable[[bytes], object]
+Sinks = tuple[Sink | None, Sink | None]
+
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TERM", "NO_COLOR")
+_KILL_WAIT = 10.0
+_TAIL_LINES = 15
+_BOOT_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class GuestResult:
+    """What came of a guest run. `status` is the command's, None when it did not end."""
+
+    status: int | None
+    stdout: bytes
+    stderr: bytes
+    log: Path
+    verdict: klog.LogVerdict
+    timed_out: bool
+    seconds: float
+    accel: str
+    timeout: float
+
+    def check(self) -> int:
+        """Return the command's exit status; raise when the guest or its kernel misbehaved."""
+        if not self.verdict.clean:
+            raise GuestError(
+                f"the guest's kernel complained:\n{klog.describe(self.verdict)}\n"
+                f"whole log: {self.log}"
+            )
+        if self.timed_out:
+            raise GuestTimeout(f"no end after {self.timeout:g} s, guest killed; log: {self.log}")
+        if self.status is None:
+            what = "ended before its command did" if self.verdict.booted else "did not boot"
+            detail = self.stderr.decode(errors="replace").strip() or _tail(self.log)
+            raise GuestError(f"the guest {what}:\n{detail}\nwhole log: {self.log}")
+        return self.status
+
+
+def run_guest(
+    spec: GuestSpec,
+    command: Sequence[str],
+    *,
+    name: str = "vm",
+    cwd: Path | None = None,
+    stdout: Sink | None = None,
+    stderr: Sink | None = None,
+) -> GuestResult:
+    """Boot a guest, run the command in it as root, and return what came of it.
+
+    name: first part of the name of the kernel log.
+    stdout, stderr: get the command's output as it comes; without them it is in the result.
+    """
+    check_spec(spec)
+    chosen = accelerator(spec)
+    where = Path.cwd() if cwd is None else cwd
+    environment = tuple((n, os.environ[n]) for n in _PASSED_ON if n in os.environ)
+    spec = replace(spec, accel=chosen, environment=environment + spec.environment)
+    for _ in range(_BOOT_ATTEMPTS - 1):
+        result = _boot(spec, command, name, where, (stdout, stderr))
+        if chosen != "tcg" or not klog.lost_patch(result.verdict):
+            return result
+        progress(f"the emulator lost a code patch during the boot, once more (log: {result.log})")
+    return _boot(spec, command, name, where, (stdout, stderr))
+
+
+def _boot(
+    spec: GuestSpec, command: Sequence[str], name: str, where: Path, sinks: Sinks
+) -> GuestResult:
+    """Boot once; `spec.accel` is what to use by now."""
+    log = new_log(name, ".klog")
+    with run_directory("vm") as directory, _signals_raise():
+        script = directory / "guest.sh"
+        script.write_text(guest_script(spec, command, where), encoding="utf-8")
+        emulator, messages = directory / "qemu", directory / "messages"
+        emulator.write_text(
+            emulator_script(emulator_path(spec.emulator), log, messages), encoding="utf-8"
+        )
+        emulator.chmod(0o755)
+        visible = [p for p in (paths.checkout(), paths.build_dir(), where) if p is not None]
+        words = virtme_command(spec, spec.accel, script, emulator, visible)
+        started = time.monotonic()
+        ended, out, err = _supervise(words, directory, spec.timeout, sinks)
+        seconds = time.monotonic() - started
+        _append_messages(log, messages)
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        verdict = klog.scan(lines, spec.allow_log)
+    return GuestResult(
+        verdict.status, out, err, log, verdict, not ended, seconds, spec.accel, spec.timeout
+    )
+
+
+def accelerator(spec: GuestSpec, *, probe_again: bool = False) -> str:
+    """Return 'kvm' or 'tcg': what the guest asks for, or KVM where a guest boots with it."""
+    if spec.accel != "auto":
+        return spec.accel
+    return "kvm" if accel.kvm_works(partial(_boots_with_kvm, spec), again=probe_again) else "tcg"
+
+
+def _boots_with_kvm(spec: GuestSpec) -> bool:
+    probe = GuestSpec(
+        kernel=spec.kernel, emulator=spec.emulator, accel="kvm", timeout=accel.PROBE_LIMIT
+    )
+    try:
+        return run_guest(probe, ["true"], name="kvm-probe", cwd=Path("/")).check() == 0
+    except (GuestError, GuestTimeout):
+        return False
+
+
+def _supervise(
+    words: Sequence[str], directory: Path, limit: float, sinks: Sinks
+) -> tuple[bool, bytes, bytes]:
+    """Run QEMU; return whether it ended by itself, and what it printed."""
+    environment = dict(os.environ, TMPDIR=str(directory))
+    out, err = bytearray(), bytearray()
+    process = subprocess.Popen(
+        words,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
+    pumps: list[_Pump] = []
+    try:
+        for stream, sink in (
+            (process.stdout, sinks[0] or out.extend),
+            (process.stderr, sinks[1] or err.extend),
+        ):
+            assert stream is not None
+            pump = _Pump(stream, sink)
+            pump.start()
+            pumps.append(pump)
+        try:
+            process.wait(limit)
+            ended = True
+        except subprocess.TimeoutExpired:
+            ended = False
+    finally:
+        _kill_group(process)
+        for pump in pumps:
+            pump.join(_KILL_WAIT)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+    for pump in pumps:
+        if pump.error is not None:
+            raise pump.error
+    return ended, bytes(out), bytes(err)
+
+
+class _Pump(threading.Thread):
+    """Moves a stream to its sink. Keeps reading when the sink fails, or the guest would block."""
+
+    def __init__(self, stream: IO[bytes], sink: Sink) -> None:
+        super().__init__(daemon=True)
+        self.stream = stream
+        self.sink = sink
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        while chunk := os.read(self.stream.fileno(), 65536):
+            if self.error is None:
+                try:
+                    self.sink(chunk)
+                except OSError as error:
+                    self.error = error
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End every process of the guest. The leader may be gone while QEMU still runs."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        deadline = time.monotonic() + _KILL_WAIT
+        while time.monotonic() < deadline:
+            process.poll()
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.02)
+    process.wait()
+
+
+@contextlib.contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the stack as Ctrl-C does, so that the guest is killed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _append_messages(log: Path, messages: Path) -> None:
+    """Put what QEMU had to say at the end of the kernel log."""
+    if messages.exists():
+        with log.open("ab") as end:
+            end.write(messages.read_bytes())
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(lines[-_TAIL_LINES:]) or "(the kernel printed nothing)"

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads a guest's kernel log: did the kernel complain, and what did our script say.
+
+A run counts as failed when the kernel reports a warning, a bug, a lockdep finding, a stall or
+memory corruption, whatever the command itself returned. Patterns are anchored at the start of
+a message, so that a program which merely prints such a word into the log is not taken for it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_STAMP = re.compile(r"^\s*(?:<\d+>)?\s*\[\s*\d+\.\d+\](?:\[\s*[TC]\d+\])?\s?")
+_BAD = re.compile(
+    r"""^(?:
+        WARNING:
+      | BUG[:\s]
+      | kernel\ BUG\ at
+      | Oops[:\s]
+      | Kernel\ panic
+      | general\ protection\ fault
+      | (?:\S+\ )?stack\ segment
+      | traps:\ PANIC
+      | PANIC:
+      | INFO:\ (?:possible|trying\ to\ register|lockdep|inconsistent|task\ .*\ blocked)
+      | rcu:.*(?:INFO:|stall|kthread\ starved)
+      | (?:watchdog:\ )?BUG:
+      | watchdog:.*(?:lockup|LOCKUP)
+      | NMI\ watchdog:
+      | =+\s*WARNING
+      | DEBUG_LOCKS_WARN_ON
+      | UBSAN:
+      | KASAN
+      | KCSAN
+      | list_(?:add|del)\ corruption
+      | refcount_t:
+      | page\ dumped\ because
+      | Bad\ (?:page|rss-counter|swap)
+      | smpboot:\ .*(?:failed|not\ responding)
+      | csd:\ Detected
+    )
+    | memory\ corruption
+    | non-zero\ pgtables_bytes
+    | double\ fault
+    | Fixing\ recursive\ fault
+    | bad\ page\ state
+    | pagealloc:\ single\ bit\ error
+    | Unable\ to\ handle\ kernel
+    | scheduling\ while\ atomic
+    | sleeping\ function\ called\ from\ invalid
+    """,
+    re.VERBOSE,
+)
+_MARKER = re.compile(r"ceasefire-vm: (ready|command returned (\d+))")
+CONTEXT_LINES = 24
+SHOWN_REPORTS = 3
+
+
+@dataclass(frozen=True)
+class LogReport:
+    """One complaint of the kernel: its first line and some of what follows."""
+
+    line: int
+    text: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LogVerdict:
+    """What a kernel log says about the run."""
+
+    reports: tuple[LogReport, ...]
+    booted: bool
+    status: int | None
+
+    @property
+    def clean(self) -> bool:
+        """Say whether the kernel did not complain."""
+        return not self.reports
+
+
+def message(line: str) -> str:
+    """Return a log line without its time stamp."""
+    return _STAMP.sub("", line.rstrip("\r\n"), count=1)
+
+
+def is_bad(line: str) -> bool:
+    """Say whether one line of a kernel log reports a malfunction."""
+    return bool(_BAD.search(message(line)))
+
+
+def scan(lines: Iterable[str], allow: Sequence[str] = ()) -> LogVerdict:
+    """Judge a kernel log. Lines that match a pattern of `allow` are expected complaints.
+
+    Lines within CONTEXT_LINES of a complaint belong to it: a WARNING, its registers and its
+    backtrace are one report.
+    """
+    allowed = [re.compile(pattern) for pattern in allow]
+    reports: list[LogReport] = []
+    text: list[str] = []
+    start = 0
+    booted = False
+    status: int | None = None
+    for number, raw in enumerate(lines, 1):
+        line = raw.rstrip("\r\n")
+        marker = _MARKER.search(line)
+        if marker:
+            booted = True
+            status = int(marker.group(2)) if marker.group(2) else status
+        if text and len(text) < CONTEXT_LINES:
+            text.append(line)
+        elif is_bad(line) and not any(pattern.search(line) for pattern in allowed):
+            if text:
+                reports.append(LogReport(start, tuple(text)))
+            text, start = [line], number
+    if text:
+        reports.append(LogReport(start, tuple(text)))
+    return LogVerdict(tuple(reports), booted, status)
+
+
+def lost_patch(verdict: LogVerdict) -> bool:
+    """Say whether a boot failed only because the emulator ran code that was just patched.
+
+    The kernel patches its own code while it boots, with a breakpoint in the place of the first
+    byte meanwhile. QEMU 7.2, which Debian 12 has, may go on executing the breakpoint afterwards
+    with several emulated CPUs; about one boot in a hundred ends so. Nothing was run by then, so
+    that booting again hides nothing. Once the command has started it is a failure as any other.
+    """
+    if verdict.booted or not verdict.reports:
+        return False
+    return message(verdict.reports[0].text[0]).startswith("Oops: int3")
+
+
+def describe(verdict: LogVerdict) -> str:
+    """Return the first reports as text for a person."""
+    parts = ["\n".join(report.text) for report in verdict.reports[:SHOWN_REPORTS]]
+    more = len(verdict.reports) - SHOWN_REPORTS
+    if more > 0:
+        parts.append(f"... and {more} more")
+    return "\n\n".join(parts)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire doctor`: what it finds on a bare machine, and its tables."""
+
+import io
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ceasefire import output
+from ceasefire.checks import here
+from ceasefire.checks.base import FAIL, INFO, PASS, check
+from ceasefire.doctor import complete, verdict
+
+Runner = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def build_library(path: Path, source: str) -> Path:
+    done = subprocess.run(
+        ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", path], input=source, text=True, check=False
+    )
+    assert done.returncode == 0
+    return path
+
+
+def test_bare_machine_fails_and_says_how_to_fix_it(ceasefire: Runner, empty_build: Path) -> None:
+    done = ceasefire("doctor")
+    assert done.returncode == 1
+    assert "make kernel" in done.stdout
+    assert "make tools" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_json_has_every_check_with_its_fix(ceasefire: Runner, empty_build: Path) -> None:
+    done = ceasefire("doctor", "--json")
+    record = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert record["usable"] == []
+    for checks in record["groups"].values():
+        for found in checks:
+            assert found["result"] in (PASS, FAIL, INFO)
+            assert found["fix"] or found["result"] != FAIL
+
+
+def test_only_what_is_needed_decides() -> None:
+    good = check("a", True, "there", "")
+    luxury = check("b", False, "not there", "get it", needed=False)
+    bad = check("c", False, "not there", "get it")
+    assert luxury.result == INFO
+    assert complete([good, luxury])
+    assert not complete([good, bad])
+    assert verdict([]).startswith("Neither")
+    assert verdict(["In a virtual machine"]) == "Ready: in a virtual machine."
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("", ""),
+        ("__attribute__((constructor)) void f(void) { __builtin_trap(); }", "ended with status"),
+        (
+            "#include <unistd.h>\n"
+            '__attribute__((constructor)) void f(void) { if (write(2, "hey\\n", 4)) {} }',
+            "hey",
+        ),
+    ],
+)
+def test_library_is_really_tried(source: str, problem: str, tmp_path: Path) -> None:
+    library = build_library(tmp_path / "lib.so", source)
+    found = here.preload_problem(library)
+    assert found.startswith(problem) or problem in found
+    assert bool(found) == bool(problem)
+
+
+def test_library_that_is_none(tmp_path: Path) -> None:
+    library = tmp_path / "lib.so"
+    library.write_text("not a library")
+    assert "cannot be preloaded" in here.preload_problem(library)
+
+
+def test_plain_tables_are_aligned() -> None:
+    stream = io.StringIO()
+    output.print_table(["name", "count"], [["a", "1"], ["bcd", "1,000"]], title="t", file=stream)
+    assert stream.getvalue() == "t\nname  count\na         1\nbcd   1,000\n"
+
+
+def test_numbers() -> None:
+    assert output.number(1234567) == "1,234,567"
+    assert output.number(0.1234) == "0.123"
+    assert output.number(1234.5) == "1,234"

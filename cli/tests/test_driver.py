@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The test driver: what it counts, what it refuses, and how it judges mutations."""
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from tests.driver import cases, host, ktap, mutations, suites
+from tests.driver.__main__ import run_all, run_job
+from tests.driver.suites import Job, Mutation
+
+from ceasefire import paths
+from ceasefire.errors import UsageError
+
+needs_tree = pytest.mark.skipif(
+    not (paths.linux_dir() / "tools" / "testing" / "kunit").is_dir(), reason="no kernel tree"
+)
+
+
+def results(found: Iterable[cases.Case]) -> dict[str, str]:
+    return {case.name: case.result for case in found}
+
+
+@needs_tree
+def test_plain_ktap() -> None:
+    text = "TAP version 13\n1..3\nok 1 - one\n# why\nnot ok 2 - two\nok 3 - three # SKIP none\n"
+    found = ktap.parse(text)
+    assert results(found) == {"one": "pass", "two": "fail", "three": "skip"}
+    assert found[1].detail == "failure\n# why"
+    assert found[2].detail == "none"
+
+
+@needs_tree
+def test_nested_ktap_counts_the_leaves() -> None:
+    text = (
+        "KTAP version 1\n1..2\n"
+        "  TAP version 13\n  1..2\n  ok 1 - a\n  ok 2 - b\nok 1 - first\n"
+        "  KTAP version 1\n  1..1\n  not ok 1 - c\nnot ok 2 - second\n"
+    )
+    assert results(ktap.parse(text, nested=True)) == {
+        "first.a": "pass",
+        "first.b": "pass",
+        "second.c": "fail",
+    }
+
+
+@needs_tree
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello\n",
+        "TAP version 13\n1..0\n",
+        "TAP version 13\nok 1 - no plan\n",
+        "TAP version 13\n1..2\nok 1 - one\n",
+        "TAP version 13\n1..1\nok 7 - wrong number\n",
+        "KTAP version 1\n1..1\n  TAP version 13\n  1..1\n  ok 1 - a\nnot ok 1 - ended badly\n",
+        "KTAP version 1\n1..1\n  TAP version 13\n  ok 1 - no plan inside\nok 1 - program\n",
+    ],
+)
+def test_what_the_kernels_parser_lets_pass_is_a_failure(text: str) -> None:
+    assert cases.FAIL in results(ktap.parse(text)).values()
+
+
+@needs_tree
+def test_program_without_cases_is_a_failure() -> None:
+    text = "KTAP version 1\n1..1\nok 1 - silent\n"
+    assert results(ktap.parse(text)) == {"silent": "pass"}
+    assert results(ktap.parse(text, nested=True)) == {"silent": "fail"}
+
+
+def test_skip_needs_a_reason() -> None:
+    found = [cases.Case("a", cases.SKIP, "no device"), cases.Case("b.x", cases.SKIP)]
+    judged = cases.judge_skips(found, {"b.*": "needs hardware"})
+    assert results(judged) == {"a": "fail", "b.x": "skip"}
+    assert judged[1].detail == "needs hardware"
+
+
+def test_junit() -> None:
+    text = (
+        "<testsuites><testsuite><testcase classname='m' name='a'/>"
+        "<testcase classname='m' name='b'><failure message='x'>why</failure></testcase>"
+        "<testcase name='c'><skipped message='later'/></testcase></testsuite></testsuites>"
+    )
+    found = host.junit_cases(text)
+    assert results(found) == {"m.a": "pass", "m.b": "fail", "c": "skip"}
+    assert found[1].detail == "why"
+
+
+def host_job(command: str, **values: object) -> Job:
+    return Job(name="x/y", kind="host", command=command, **values)  # type: ignore[arg-type]
+
+
+def test_host_job_by_status(empty_build: Path) -> None:
+    assert run_job(host_job("exit 0", format="status")).count("pass") == 1
+    outcome = run_job(host_job("echo reason; exit 3", format="status"))
+    assert "exit status 3\nreason" in outcome.cases[0].detail
+
+
+def test_host_job_has_a_time_limit_and_leaves_nothing(empty_build: Path) -> None:
+    outcome = run_job(host_job("sleep 61.7 & sleep 61.7", format="status", timeout=0.5))
+    assert "no end after 0.5 s" in outcome.cases[0].detail
+    assert list((empty_build / "runs").iterdir()) == []
+    found = subprocess.run(["pgrep", "-f", "^sleep 61.7"], capture_output=True, check=False)
+    assert found.stdout == b""
+
+
+def test_job_that_has_to_fail(empty_build: Path) -> None:
+    def outcome(command: str) -> cases.Outcome:
+        return run_job(host_job(command, format="status", expect="fail", because="my reason"))
+
+    assert outcome("echo my reason; exit 1").count("pass") == 1
+    assert outcome("echo another; exit 1").count("fail") == 1
+    assert outcome("echo my reason; exit 0").count("fail") == 1
+
+
+def test_pytest_that_dies_is_a_failure(empty_build: Path) -> None:
+    assert run_job(host_job("exit 4", format="pytest")).count("fail") == 1
+
+
+def test_last_line_is_the_count(empty_build: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = host_job("exit 0", format="status"), host_job("exit 1", format="status")
+    assert run_all([good], verbose=False) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
+    assert run_all([good, bad], verbose=False) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
+
+
+def test_nothing_to_run_is_wrong_use() -> None:
+    with pytest.raises(UsageError):
+        run_all([], verbose=False)
+
+
+def write_suite(folder: Path, text: str) -> Path:
+    (folder / "s.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[job]]\n",
+        "[[job]]\nname='a'\nkind='host'\n",
+        "[[job]]\nname='a'\nkind='boat'\ncommand='x'\n",
+        "[[job]]\nname='a'\nkind='host'\ncommand='x'\nspeed=3\n",
+        "[[job]]\nname='a'\nkind='host'\ncommand='x'\nformat='xml'\n",
+        "[[job]]\nname='a'\nkind='guest'\ncommand='x'\ntests=['y']\n",
+        "[[job]]\nname='a'\nkind='host'\ntests=['y']\n",
+        "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m'}]\n",
+        "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', catch='luck'}]\n",
+        "[[job]]\nname='a'\nkind='host'\ncommand='x'\n[[job]]\nname='a'\nkind='host'\ncommand='x'\n",
+        "[[job]]\nname='a'\nkind='host'\ncommand='x'\nexpect='fail'\n",
+        "[[job]]\nname='a'\nkind='host'\ncommand='x'\nbecause='x'\n",
+        "[[job]\n",
+    ],
+)
+def test_wrong_suites_are_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        suites.load(write_suite(tmp_path, text))
+
+
+def test_selection(tmp_path: Path) -> None:
+    text = "".join(
+        f"[[job]]\nname='{name}'\nkind='host'\ncommand='x'\nlong={long}\n"
+        for name, long in (("a", "false"), ("b", "true"), ("ab", "false"))
+    )
+    jobs = suites.load(write_suite(tmp_path, text))
+
+    def names(*patterns: str, long: bool = False) -> list[str]:
+        return [job.name for job in suites.select(jobs, patterns, long=long)]
+
+    assert names() == ["s/a", "s/ab"]
+    assert names(long=True) == ["s/a", "s/b", "s/ab"]
+    assert names("s/a*") == ["s/a", "s/ab"]
+    assert names("s") == ["s/a", "s/ab"]
+    assert names("s/b") == ["s/b"]
+    with pytest.raises(UsageError):
+        names("nothing")
+
+
+def test_suites_of_the_repository_load(root: Path) -> None:
+    assert suites.load(root / "tests" / "suites")
+
+
+PAIRS = (
+    Mutation("m0", "t0"),
+    Mutation("m1", "t1"),
+    Mutation("m2", "t2", catch=("crash", "log")),
+)
+
+
+def mark(text: str) -> str:
+    return f"[    1.000000] ceasefire-test: mutation {text}\n"
+
+
+def ran(number: int, control: int = 0, mutated: int | None = 1, *, report: str = "") -> list[str]:
+    log = [mark(f"{number} control begins"), mark(f"{number} control status {control}")]
+    if control == 0:
+        log.append(mark(f"{number} mutated begins"))
+        log += [f"[    1.500000] {report}\n"] if report else []
+        log += [mark(f"{number} mutated status {mutated}")] if mutated is not None else []
+    return log
+
+
+def settled(
+    log: list[str], pending: tuple[int, ...] = (0, 1, 2), *, timed_out: bool = False
+) -> dict[int, str]:
+    found = mutations.settle(PAIRS, pending, mutations.read_attempts(log), timed_out)
+    return {number: case.result for number, case in found.items()}
+
+
+def test_mutation_that_the_test_notices() -> None:
+    assert settled(ran(0) + ran(1)) == {0: "pass", 1: "pass"}
+
+
+def test_mutation_that_nobody_notices() -> None:
+    assert settled(ran(0, mutated=0)) == {0: "fail"}
+
+
+def test_broken_test_is_not_a_catch() -> None:
+    assert settled(ran(0, mutated=127)) == {0: "fail"}
+    assert settled(ran(0, mutated=4)) == {0: "fail"}
+
+
+def test_hanging_test_is_a_catch_only_where_allowed() -> None:
+    assert settled(ran(0, mutated=124)) == {0: "fail"}
+
+
+def test_crash_is_a_catch_only_where_allowed() -> None:
+    assert settled(ran(0, mutated=None), (0,)) == {0: "fail"}
+    assert settled(ran(2, mutated=None), (2,)) == {2: "pass"}
+
+
+def test_complaint_of_a_mutated_kernel_is_a_catch_only_where_allowed() -> None:
+    bug = "BUG: Bad page state in process a"
+    assert settled(ran(0, mutated=0, report=bug), (0,)) == {0: "fail"}
+    assert settled(ran(2, mutated=0, report=bug), (2,)) == {2: "pass"}
+    assert settled(ran(0, mutated=1, report=bug), (0,)) == {0: "pass"}
+
+
+def test_rest_goes_to_a_fresh_guest_after_a_crash() -> None:
+    assert settled(ran(0, mutated=None)) == {0: "fail"}
+
+
+def test_control_that_fails_first_is_the_tests_fault() -> None:
+    assert settled(ran(0, control=1)) == {0: "fail"}
+
+
+def test_control_that_fails_later_is_tried_again() -> None:
+    assert settled(ran(0) + ran(1, control=1)) == {0: "pass"}
+
+
+def test_complaint_during_the_control_run() -> None:
+    log = [
+        mark("0 control begins"),
+        "[    1.5] WARNING: CPU: 0 at mm/a.c:1\n",
+        mark("0 control status 0"),
+        mark("0 mutated begins"),
+        mark("0 mutated status 1"),
+    ]
+    assert settled(log, (0,)) == {0: "fail"}
+
+
+def test_unknown_mutation() -> None:
+    log = [mark("0 control begins"), mark("0 control status 0"), mark("0 unknown")]
+    assert settled(log + ran(1)) == {0: "fail", 1: "pass"}
+
+
+def test_guest_that_showed_nothing_settles_nothing() -> None:
+    assert settled([]) == {}

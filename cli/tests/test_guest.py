@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The harness and the verbs with real guests. Needs the kernel `run`; a guest takes ten seconds."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ceasefire import paths
+from ceasefire.errors import GuestError
+from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm.spec import DiskSpec, parse_disk
+
+pytestmark = pytest.mark.guest
+
+Runner = Callable[..., "subprocess.CompletedProcess[str]"]
+LIMIT = 240.0
+
+
+def shell(text: str, **values: object) -> str:
+    """Run a shell command in a guest, which must succeed, and return what it prints."""
+    spec = GuestSpec(timeout=LIMIT, **values)  # type: ignore[arg-type]
+    result = run_guest(spec, ["sh", "-c", text], name="pytest")
+    assert result.check() == 0, result.stderr.decode()
+    return result.stdout.decode()
+
+
+def has_qemu(mark: str) -> bool:
+    """Say whether a QEMU runs whose kernel arguments hold the mark."""
+    pattern = f"^[^ ]*qemu-system.*{mark}"
+    return (
+        subprocess.run(["pgrep", "-f", pattern], capture_output=True, check=False).returncode == 0
+    )
+
+
+def test_status_and_both_outputs_come_through(ceasefire: Runner) -> None:
+    done = ceasefire(
+        "vm", "--env", "A=b c", "--", "sh", "-c", 'echo "out $A"; echo err >&2; exit 37'
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (37, "out b c\n", "err\n")
+
+
+def test_output_is_complete_and_binary_safe() -> None:
+    count = 300_000
+    spec = GuestSpec(timeout=LIMIT)
+    result = run_guest(spec, ["sh", "-c", f"seq {count}; printf '\\0\\377\\n'"], name="pytest")
+    assert result.check() == 0
+    expected = b"".join(b"%d\n" % i for i in range(1, count + 1)) + b"\0\xff\n"
+    assert result.stdout == expected
+
+
+def test_kernel_complaint_is_status_70_and_shown(ceasefire: Runner) -> None:
+    done = ceasefire("vm", "--", "sh", "-c", "echo 'BUG: made up by a test' >/dev/kmsg; exit 0")
+    assert done.returncode == 70
+    assert "BUG: made up by a test" in done.stderr
+
+
+def test_panic_is_status_70(ceasefire: Runner) -> None:
+    done = ceasefire(
+        "vm",
+        "--",
+        "sh",
+        "-c",
+        "echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; sleep 60",
+    )
+    assert done.returncode == 70
+    assert "Traceback" not in done.stderr
+
+
+def test_time_limit_is_status_124_and_ends_qemu(ceasefire: Runner) -> None:
+    mark = f"mark={os.getpid()}.limit"
+    started = time.monotonic()
+    done = ceasefire("vm", "--timeout", "8", "--append", mark, "--", "sleep", "600")
+    assert done.returncode == 124
+    assert time.monotonic() - started < 60
+    assert done.stderr.count("\n") == 1
+    assert not has_qemu(mark)
+
+
+def test_killed_outright_qemu_ends_too(root: Path) -> None:
+    mark = f"mark={os.getpid()}.kill"
+    command = ["vm", "--append", mark, "--", "sh", "-c", "echo up; sleep 600"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ceasefire", *command],
+        env={**os.environ, "PYTHONPATH": str(root / "cli")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    assert has_qemu(mark)
+    process.kill()
+    process.wait(60)
+    deadline = time.monotonic() + 60
+    while has_qemu(mark):
+        assert time.monotonic() < deadline, "QEMU outlived the command"
+        time.sleep(0.1)
+
+
+def test_disk_that_cannot_be_mounted_is_an_error() -> None:
+    kernel = DiskSpec("image", str(paths.kernel_image("run")), mount="/mnt")
+    with pytest.raises(GuestError, match="cannot mount disk 0"):
+        run_guest(GuestSpec(timeout=LIMIT).with_disks(kernel), ["true"], name="pytest").check()
+
+
+def test_emulator_that_does_not_start(tmp_path: Path) -> None:
+    broken = tmp_path / "qemu"
+    broken.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo "version 7.2" && exit\n'
+        "echo no such machine >&2\nexit 3\n"
+    )
+    broken.chmod(0o755)
+    with pytest.raises(GuestError, match="did not boot:\nno such machine"):
+        run_guest(GuestSpec(emulator=str(broken), accel="tcg"), ["true"], name="pytest").check()
+
+
+def test_try_same_output(ceasefire: Runner, tmp_path: Path) -> None:
+    folder = tmp_path / "a tree"
+    folder.mkdir()
+    for number in range(50):
+        (folder / f"{number}.txt").write_text(f"needle {number}\n" * 2000)
+    command = ["rg", "--mmap", "-j2", "-c", "needle", str(folder)]
+    done = ceasefire(
+        "try", "--rounds", "2", "--sort-output", "--json", "--data", str(folder), "--", *command
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["same"]
+    assert len(record["samples"]) == 6
+    assert record["summary"]["skipped_on"] >= 50
+    assert record["summary"]["received_on"] <= record["summary"]["received_off"]
+
+
+def test_try_detects_different_output(ceasefire: Runner) -> None:
+    command = ["sh", "-c", 'echo same; [ -z "$LD_PRELOAD" ] || echo different']
+    done = ceasefire("try", "--rounds", "1", "--", *command)
+    assert done.returncode == 1
+    assert "with FPR the program printed something else in 2 of 2 runs" in done.stderr
+    assert "> different" in done.stdout
+
+
+def test_try_of_a_program_that_is_not_there(ceasefire: Runner) -> None:
+    done = ceasefire("try", "--rounds", "1", "--", "nosuchprogram")
+    assert done.returncode == 127
+    assert "nosuchprogram" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_cpus_memory_nodes_and_disks(tmp_path: Path) -> None:
+    image = tmp_path / "disk.img"
+    image.write_bytes(b"first sector" + bytes(1 << 20))
+    disks = (parse_disk("null_blk:100"), parse_disk("brd-ext4:32M"), parse_disk(f"image:{image}"))
+    out = shell(
+        "nproc && ls -d /sys/devices/system/node/node[0-9]* | wc -l && "
+        "free -m | awk '/Mem/ {print $2}' && "
+        "blockdev --getsize64 /run/disk/0 && findmnt -n -o FSTYPE /run/disk/1 && "
+        "echo x >/run/disk/1/file && head -c 12 /run/disk/2 && "
+        "echo overwritten | dd of=/run/disk/2 conv=fsync 2>/dev/null && "
+        f"touch {tmp_path}/witness /usr/witness /etc/witness",
+        cpus=3,
+        memory="600M",
+        numa=2,
+        disks=disks,
+    )
+    cpus, nodes, memory, size, kind, start = out.split("\n")
+    assert (cpus, nodes) == ("3", "2")
+    assert 450 < int(memory) <= 600
+    assert int(size) > 1 << 30
+    assert (kind, start) == ("ext4", "first sector")
+    assert image.read_bytes().startswith(b"first sector")
+    assert list(tmp_path.iterdir()) == [image]
+    assert not Path("/usr/witness").exists()
+    assert not Path("/etc/witness").exists()
+
+
+def test_icount_and_a_working_directory_that_virtme_hides() -> None:
+    folder = Path("/var/tmp") / f"ceasefire-test-{os.getpid()}"
+    folder.mkdir()
+    try:
+        (folder / "file").write_text("here\n")
+        spec = GuestSpec(cpus=1, icount=True, accel="tcg", timeout=LIMIT)
+        result = run_guest(spec, ["cat", "file"], name="pytest", cwd=folder)
+        assert (result.check(), result.stdout) == (0, b"here\n")
+    finally:
+        (folder / "file").unlink()
+        folder.rmdir()
+
+
+def test_verbs_in_a_guest(root: Path) -> None:
+    program = f"{root}/ceasefire"
+    out = shell(
+        f"{program} run -- printenv CEASEFIRE_PATHS && {program} stat --json -- true 2>&1 && "
+        f"{program} stat -p 1 && {program} stat -I 100 -n 2 --json && {program} doctor"
+    )
+    paths_value, counted, *rest = out.splitlines()
+    assert paths_value == "*"
+    assert "nr_tlb_remote_flush_received" in json.loads(counted)["counters"]
+    assert any("page tables" in line for line in rest)
+    assert len([line for line in rest if line.startswith('{"schema"')]) == 2
+    assert "has FPR" in out
+    assert "Ready: on this kernel" in out

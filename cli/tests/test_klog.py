@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The judge of kernel logs: it must see every kind of complaint, and no other line."""
+
+from pathlib import Path
+
+import pytest
+
+from ceasefire.vm import klog
+
+BAD = (
+    "WARNING: CPU: 1 PID: 99 at mm/memory.c:100 unmap_page_range+0x1/0x2",
+    "WARNING: possible circular locking dependency detected",
+    "WARNING: suspicious RCU usage",
+    "WARNING: inconsistent lock state",
+    "BUG: non-zero pgtables_bytes on freeing mm: 4096",
+    "BUG: Bad page state in process a  pfn:1234",
+    "BUG: Bad rss-counter state mm:0 type:MM_FILEPAGES val:1",
+    "BUG: sleeping function called from invalid context at mm/x.c:1",
+    "BUG: unable to handle page fault for address: 0000000000000010",
+    "BUG: KASAN: use-after-free in a+0x1/0x2",
+    "BUG kmalloc-64 (Tainted: G): Redzone overwritten",
+    "kernel BUG at mm/page_table_check.c:120!",
+    "Oops: Oops: 0000 [#1] SMP",
+    "Kernel panic - not syncing: Fatal exception",
+    "general protection fault, probably for non-canonical address 0xaaaaaaaaaaaaaaaa",
+    "INFO: task fpr_aba:77 blocked for more than 120 seconds.",
+    "INFO: possible recursive locking detected",
+    "rcu: INFO: rcu_sched self-detected stall on CPU",
+    "rcu: INFO: rcu_sched detected stalls on CPUs/tasks:",
+    "rcu: rcu_sched kthread starved for 1000 jiffies!",
+    "watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [a:1]",
+    "pagealloc: memory corruption",
+    "pagealloc: single bit error",
+    "list_del corruption. prev->next should be 1, but was 2",
+    "refcount_t: underflow; use-after-free.",
+    "UBSAN: array-index-out-of-bounds in mm/x.c:1:2",
+)
+STAMPS = ("[    1.234567] ", "[   12.000001][   T77] ", "[    1.5][    C1] ", "", "<4>[    1.2] ")
+
+
+@pytest.mark.parametrize("line", BAD)
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_every_complaint_is_seen(line: str, stamp: str) -> None:
+    verdict = klog.scan([f"{stamp}fine\n", f"{stamp}{line}\n"])
+    assert [report.line for report in verdict.reports] == [2]
+    assert not verdict.clean
+
+
+def test_good_log_is_clean(data: Path) -> None:
+    with (data / "klog-good.txt").open() as lines:
+        verdict = klog.scan(lines)
+    assert verdict.clean
+    assert verdict.booted
+    assert verdict.status == 3
+
+
+def test_guest_that_did_not_boot() -> None:
+    verdict = klog.scan(["[    0.1] Linux version"])
+    assert not verdict.booted
+    assert verdict.status is None
+
+
+def test_expected_complaints_can_be_allowed() -> None:
+    lines = ["[ 1.0] WARNING: CPU: 0 at mm/a.c:1 wanted+0x1\n", "[ 1.1] RIP: 0010\n"]
+    assert klog.scan(lines, allow=[r"WARNING: .* wanted\+"]).clean
+    assert not klog.scan(lines, allow=["other"]).clean
+
+
+def test_one_complaint_with_its_backtrace_is_one_report() -> None:
+    lines = ["BUG: Bad page state in process a", "Call Trace:", " <TASK>", "BUG: Bad page state"]
+    verdict = klog.scan(lines)
+    assert len(verdict.reports) == 1
+    assert verdict.reports[0].text == tuple(lines)
+
+
+def test_description_shows_the_first_and_counts_the_rest() -> None:
+    lines: list[str] = []
+    for number in range(5):
+        lines += [f"BUG: number {number}", *["noise"] * klog.CONTEXT_LINES]
+    text = klog.describe(klog.scan(lines))
+    assert "BUG: number 0" in text
+    assert "BUG: number 4" not in text
+    assert "and 2 more" in text
+
+
+def test_lost_patch_is_only_that_and_only_before_the_command() -> None:
+    oops = "[    1.1] Oops: int3: 0000 [#1] SMP NOPTI"
+    ready = "[    2.0] ceasefire-vm: ready"
+    assert klog.lost_patch(klog.scan([oops, "[    1.1] Kernel panic - not syncing: x"]))
+    assert not klog.lost_patch(klog.scan([ready, oops]))
+    assert not klog.lost_patch(klog.scan(["[    1.0] Oops: 0000 [#1] SMP NOPTI"]))
+    assert not klog.lost_patch(klog.scan(["[    0.9] WARNING: CPU: 0", oops]))
+    assert not klog.lost_patch(klog.scan([]))

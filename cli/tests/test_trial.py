@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire try` without a guest: its samples, its verdict, its table, its images."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ceasefire import trial
+from ceasefire.counters import RECEIVED
+from ceasefire.errors import UsageError
+from ceasefire.vm import disks
+
+COUNTS_OFF = f"{RECEIVED}=1000 nr_tlb_remote_flush=500 fpr_skip=0"
+COUNTS_ON = f"{RECEIVED}=4 nr_tlb_remote_flush=3 fpr_skip=998"
+
+
+def lines(**changes: str) -> list[str]:
+    """Return two rounds; a change like on1='sample ...' replaces the sample of that run."""
+    runs = {
+        "off0": f"sample off 0 0 900 1 {COUNTS_OFF}",
+        "on0": f"sample on 0 0 900 1 {COUNTS_ON}",
+        "off1": f"sample off 1 0 1400 1 {COUNTS_OFF}",
+        "on1": f"sample on 1 0 1000 1 {COUNTS_ON}",
+        "off2": f"sample off 2 0 1600 1 {COUNTS_OFF}",
+        "on2": f"sample on 2 0 1000 1 {COUNTS_ON}",
+    }
+    return list({**runs, **changes}.values())
+
+
+def test_warm_up_does_not_count() -> None:
+    found = trial.parse(lines())
+    assert len(found.measured(trial.OFF)) == 2
+    assert found.runtime(trial.OFF) == trial.Spread(1500, 1400, 1600)
+    assert found.spread(trial.ON, RECEIVED).median == 4
+    assert found.ratio() == trial.Spread(1.5, 1.4, 1.6)
+
+
+def test_same_output_has_no_verdict() -> None:
+    assert trial.verdict(trial.parse(lines())) == ""
+
+
+def test_different_output_with_fpr() -> None:
+    found = trial.parse(lines(on2=f"sample on 2 0 1000 0 {COUNTS_ON}"))
+    assert "printed something else in 1 of 3 runs" in trial.verdict(found)
+
+
+def test_different_status_with_fpr() -> None:
+    found = trial.parse(lines(on1=f"sample on 1 139 1000 1 {COUNTS_ON}"))
+    assert "ended with status 139, without it with 0" in trial.verdict(found)
+
+
+def test_program_that_never_prints_the_same() -> None:
+    found = trial.parse(lines(off1=f"sample off 1 0 1400 0 {COUNTS_OFF}"))
+    assert "--sort-output" in trial.verdict(found)
+
+
+def test_other_lines_are_not_samples() -> None:
+    found = trial.parse(["noise", "text hello  world", *lines(), "sampler x"])
+    assert found.texts == ("hello  world",)
+    assert len(found.samples) == 6
+
+
+def test_table_of_an_emulated_run_has_no_absolute_time() -> None:
+    table = trial.rows(trial.parse(lines()), relative=True, timed=True)
+    assert table[0] == [
+        "shootdowns received",
+        "1,000 (1,000..1,000)",
+        "4 (4..4)",
+        "0.40 %",
+    ]
+    assert table[-1][0] == "runtime, without FPR = 1"
+    assert table[-1][1] == "1.00 (0.93..1.07)"
+    assert table[-1][3] == "1.50x (1.40..1.60)"
+
+
+def test_table_without_times() -> None:
+    table = trial.rows(trial.parse(lines()), relative=True, timed=False)
+    assert not any(row[0].startswith("runtime") for row in table)
+
+
+def test_reasons_name_the_counters() -> None:
+    counts = "fpr_flush_dirty=7 nr_tlb_remote_flush=1"
+    found = trial.parse(lines(on1=f"sample on 1 0 9 1 {counts}", on2=f"sample on 2 0 9 1 {counts}"))
+    assert trial.reasons(found) == ["fpr_flush_dirty 7"]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Make a small directory tree with a name that needs quoting."""
+    folder = tmp_path / "a tree"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "one.txt").write_text("one\n")
+    (folder / "sub" / "two.txt").write_text("two\n")
+    return folder
+
+
+def test_image_holds_the_files_and_is_kept(tree: Path, empty_build: Path) -> None:
+    image = disks.ext4_image(tree)
+    stamp = image.stat().st_ino
+    assert disks.ext4_image(tree).stat().st_ino == stamp
+    done = subprocess.run(
+        ["/usr/sbin/debugfs", "-R", "cat /sub/two.txt", image],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "two\n"
+    assert [path.name for path in image.parent.iterdir()] == [image.name]
+
+
+def test_changed_file_makes_another_image(tree: Path, empty_build: Path) -> None:
+    first = disks.ext4_image(tree)
+    (tree / "one.txt").write_text("something else\n")
+    assert disks.ext4_image(tree) != first
+
+
+def test_failed_image_leaves_nothing(
+    tree: Path, empty_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disks, "_MARGIN", -(1 << 40))
+    with pytest.raises(Exception, match="no image"):
+        disks.ext4_image(tree)
+    assert list((empty_build / "disks").iterdir()) == []
+
+
+def test_empty_directory_is_wrong_use(tmp_path: Path, empty_build: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="empty"):
+        disks.ext4_image(tmp_path / "empty")

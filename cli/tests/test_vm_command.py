@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a guest is started with: options, kernel arguments, disks, the script inside."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ceasefire import paths
+from ceasefire.errors import UsageError
+from ceasefire.vm import command
+from ceasefire.vm.spec import DiskSpec, GuestSpec, parse_disk, parse_size
+
+
+def words_of(spec: GuestSpec, accel: str = "tcg") -> list[str]:
+    return command.virtme_command(spec, accel, Path("/s/guest.sh"), Path("/s/qemu"), [])
+
+
+def value_after(words: list[str], option: str) -> str:
+    return words[words.index(option) + 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("512M", 512 << 20), ("2G", 2 << 30), ("100", 100 << 20), ("64k", 64 << 10)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "1X", "-1M", "1.5G"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_size(text)
+
+
+def run_emulator_script(tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    script = tmp_path / "qemu"
+    fake = tmp_path / "real one"
+    fake.write_text('#!/bin/sh\nprintf "%s|" "$@"; echo to-us >&3; echo to-log >&2\n')
+    fake.chmod(0o755)
+    text = command.emulator_script(str(fake), Path("/l/a,b.klog"), tmp_path / "messages")
+    script.write_text(text)
+    return subprocess.run(
+        ["sh", script, *words], capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def test_console_and_messages_have_files_of_their_own(tmp_path: Path) -> None:
+    done = run_emulator_script(
+        tmp_path, "-kernel", "a b", "file,id=console,path=/dev/null", "x,path=/proc/self/fd/2", ""
+    )
+    assert done.stdout == ("-kernel|a b|file,id=console,path=/l/a,,b.klog|x,path=/proc/self/fd/3||")
+    assert done.stderr == "to-us\n"
+    assert (tmp_path / "messages").read_text() == "to-log\n"
+
+
+def test_another_virtme_is_noticed(tmp_path: Path) -> None:
+    done = run_emulator_script(tmp_path, "-kernel", "x", "file,id=con,path=/dev/null")
+    assert done.returncode == 1
+    assert "make deps" in done.stderr
+    assert run_emulator_script(tmp_path, "--version").returncode == 0
+
+
+def test_emulation_is_forced_and_multithreaded() -> None:
+    words = words_of(GuestSpec())
+    assert "--disable-kvm" in words
+    assert value_after(words, "-accel") == "tcg,thread=multi"
+    assert "pti=off" in words
+
+
+def test_kvm_leaves_the_choice_to_virtme() -> None:
+    words = words_of(GuestSpec(), "kvm")
+    assert "--disable-kvm" not in words
+    assert "-accel" not in words
+    assert "pti=off" not in words
+
+
+def test_icount_is_single_threaded() -> None:
+    words = words_of(GuestSpec(cpus=1, icount=True))
+    assert value_after(words, "-accel") == "tcg,thread=single"
+    assert value_after(words, "-icount") == "shift=0,sleep=off"
+
+
+def test_users_arguments_come_last() -> None:
+    words = command.kernel_arguments(GuestSpec(append=("pti=on",)), "tcg")
+    assert words.index("pti=on") > words.index("pti=off")
+    assert words_of(GuestSpec(qemu_args=("-s", "-S")))[-2:] == ["-s", "-S"]
+
+
+def test_only_the_debug_kernel_poisons() -> None:
+    assert "page_poison=1" in command.kernel_arguments(GuestSpec(kernel="debug"), "tcg")
+    assert "page_poison=1" not in command.kernel_arguments(GuestSpec(kernel="run"), "tcg")
+
+
+def test_nodes_share_memory_and_cpus_exactly() -> None:
+    words = words_of(GuestSpec(cpus=5, memory="1000M", numa=3))
+    nodes = [words[i + 1] for i, word in enumerate(words) if word == "--numa"]
+    assert nodes == ["333M,cpus=0-0", "333M,cpus=1-1", "334M,cpus=2-4"]
+
+
+def test_null_blk_latency_is_in_nanoseconds() -> None:
+    spec = GuestSpec(disks=(parse_disk("null_blk:50"),))
+    words = command.kernel_arguments(spec, "tcg")
+    assert "null_blk.completion_nsec=50000" in words
+    assert "null_blk.irqmode=2" in words
+
+
+def test_image_is_attached_without_ever_changing(tmp_path: Path) -> None:
+    image = tmp_path / "a,b.img"
+    image.touch()
+    words = words_of(GuestSpec(disks=(parse_disk(f"image:{image}"),)))
+    drive = value_after(words, "-drive")
+    assert "snapshot=on" in drive
+    assert drive.endswith("a,,b.img")
+
+
+def test_directories_that_virtme_hides_are_exported_again() -> None:
+    hidden = command.masked([Path("/var/tmp/x"), Path("/home/a"), Path("/run/user/0/b")])
+    assert hidden == ["/run/user/0/b", "/var/tmp/x"]
+
+
+@pytest.mark.parametrize(
+    "disks",
+    [
+        (),
+        (DiskSpec("null_blk", "10"),),
+        (DiskSpec("brd-ext4"), DiskSpec("brd-ext4", "64M")),
+        (DiskSpec("image", "/i", mount="/a b/it's"),),
+    ],
+)
+def test_guest_script_is_valid_shell(disks: tuple[DiskSpec, ...], tmp_path: Path) -> None:
+    spec = GuestSpec(disks=disks, environment=(("A", 'it\'s "$HOME"'),))
+    script = tmp_path / "guest.sh"
+    script.write_text(command.guest_script(spec, ["echo", "a b", "$(x)"], Path("/tmp/a b")))
+    done = subprocess.run(["sh", "-n", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_second_ram_disk_is_another_device() -> None:
+    spec = GuestSpec(disks=(DiskSpec("brd-ext4"), DiskSpec("null_blk"), DiskSpec("brd-ext4")))
+    script = command.guest_script(spec, ["true"], Path("/"))
+    assert "/dev/ram0 /run/disk/0" in script
+    assert "/dev/ram1 /run/disk/2" in script
+
+
+def test_build_directory_is_that_of_the_scripts(root: Path) -> None:
+    done = subprocess.run(
+        [root / "scripts" / "paths"], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert str(paths.build_dir()) == done.stdout.strip()
+
+
+def test_build_directory_can_be_chosen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CEASEFIRE_BUILD", "/some/where")
+    done = subprocess.run(
+        [root / "scripts" / "paths"], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert str(paths.build_dir()) == done.stdout.strip() == "/some/where"

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ending a guest: time limit, Ctrl-C, closed output. A shell script stands in for virtme-run.
+
+The stand-in starts a grandchild in the background as virtme-run starts QEMU, so that what is
+checked is that the whole process group goes and nothing stays behind.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ceasefire.errors import GuestError, GuestTimeout
+from ceasefire.vm import GuestSpec, accel, run_guest
+
+SLEEPER = "sleep 600 & echo $! >$PIDFILE; wait"
+WAIT = 30.0
+
+
+@pytest.fixture
+def stand_in(empty_build: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a build directory with an empty kernel; return the script to fill in."""
+    image = empty_build / "linux" / "build-run" / "arch" / "x86" / "boot" / "bzImage"
+    image.parent.mkdir(parents=True)
+    image.touch()
+    tools = empty_build / "venv" / "bin"
+    tools.mkdir(parents=True)
+    qemu = tools / "qemu-system-x86_64"
+    qemu.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    qemu.chmod(0o755)
+    script = tools / "virtme-run"
+    script.touch(0o755)
+    monkeypatch.setenv("PIDFILE", str(empty_build / "pid"))
+    return script
+
+
+def write(script: Path, text: str) -> None:
+    log = (
+        'while [ "$1" != --qemu-bin ]; do shift; done; '
+        "log=$(sed -n 's/.*word=file,id=console,path=\\(.*\\) found=1.*/\\1/p' \"$2\")"
+    )
+    script.write_text(f"#!/bin/sh\n{log}\n{text}\n", encoding="utf-8")
+
+
+def marks(status: int) -> str:
+    return (
+        "echo '[    1.0] ceasefire-vm: ready' >>$log; "
+        f"echo '[    2.0] ceasefire-vm: command returned {status}' >>$log"
+    )
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "zombie" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+
+
+def wait_for_pid(pidfile: Path) -> int:
+    deadline = time.monotonic() + WAIT
+    while not (pidfile.exists() and pidfile.read_text().strip()):
+        assert time.monotonic() < deadline, "the stand-in did not start"
+        time.sleep(0.05)
+    return int(pidfile.read_text())
+
+
+def no_leftovers(build: Path) -> bool:
+    return not list((build / "runs").iterdir())
+
+
+def test_status_and_output_come_through(stand_in: Path, empty_build: Path) -> None:
+    write(stand_in, f"echo out; echo err >&2; {marks(3)}")
+    result = run_guest(GuestSpec(accel="tcg"), ["x"])
+    assert result.check() == 3
+    assert (result.stdout, result.stderr) == (b"out\n", b"err\n")
+    assert no_leftovers(empty_build)
+
+
+def test_time_limit_kills_the_whole_group(stand_in: Path, empty_build: Path) -> None:
+    write(stand_in, SLEEPER)
+    result = run_guest(GuestSpec(accel="tcg", timeout=1.0), ["x"])
+    assert result.timed_out
+    with pytest.raises(GuestTimeout, match="no end after 1 s") as caught:
+        result.check()
+    assert caught.value.status == 124
+    assert not is_alive(int((empty_build / "pid").read_text()))
+    assert no_leftovers(empty_build)
+
+
+def test_a_deaf_guest_is_killed(
+    stand_in: Path, empty_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ceasefire.vm.guest._KILL_WAIT", 0.5)
+    write(stand_in, "trap '' TERM; echo $$ >$PIDFILE; while :; do sleep 0.1; done")
+    assert run_guest(GuestSpec(accel="tcg", timeout=1.0), ["x"]).timed_out
+    assert not is_alive(int((empty_build / "pid").read_text()))
+
+
+def test_qemu_that_outlives_its_parent_is_killed(stand_in: Path, empty_build: Path) -> None:
+    write(stand_in, f"sleep 600 >/dev/null 2>&1 & echo $! >$PIDFILE; {marks(0)}")
+    assert run_guest(GuestSpec(accel="tcg"), ["x"]).check() == 0
+    assert not is_alive(int((empty_build / "pid").read_text()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interruption_leaves_nothing(
+    number: signal.Signals, stand_in: Path, empty_build: Path, root: Path
+) -> None:
+    write(stand_in, SLEEPER)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ceasefire", "vm", "--accel", "tcg", "--", "true"],
+        env={**os.environ, "PYTHONPATH": str(root / "cli")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    pid = wait_for_pid(empty_build / "pid")
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=WAIT)
+    assert process.returncode == 130
+    assert errors == b""
+    assert not is_alive(pid)
+    assert no_leftovers(empty_build)
+
+
+def test_killed_outright_leaves_no_process_and_the_next_run_sweeps(
+    stand_in: Path, empty_build: Path, root: Path
+) -> None:
+    setpriv = "setpriv --pdeathsig KILL -- sleep 600"
+    write(stand_in, f"{setpriv} & echo $! >$PIDFILE; wait")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ceasefire", "vm", "--accel", "tcg", "--", "true"],
+        env={**os.environ, "PYTHONPATH": str(root / "cli")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    pid = wait_for_pid(empty_build / "pid")
+    process.kill()
+    process.wait(WAIT)
+    deadline = time.monotonic() + WAIT
+    while is_alive(pid):
+        assert time.monotonic() < deadline, "QEMU outlived the command"
+        time.sleep(0.05)
+    write(stand_in, marks(0))
+    assert run_guest(GuestSpec(accel="tcg"), ["x"]).check() == 0
+    assert no_leftovers(empty_build)
+
+
+def test_complaint_of_the_kernel_wins_over_the_status(stand_in: Path) -> None:
+    write(stand_in, f"{marks(0)}; echo '[    1.5] BUG: Bad page state in process a' >>$log")
+    with pytest.raises(GuestError, match="Bad page state") as caught:
+        run_guest(GuestSpec(accel="tcg"), ["x"]).check()
+    assert caught.value.status == 70
+
+
+LOST = "echo '[    0.1] Oops: int3: 0000 [#1] SMP NOPTI' >>$log; exit 255"
+
+
+def test_patch_lost_by_the_emulator_is_booted_again(
+    stand_in: Path, empty_build: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    once = empty_build / "once"
+    write(stand_in, f"if [ ! -e {once} ]; then touch {once}; {LOST}; fi; {marks(0)}")
+    assert run_guest(GuestSpec(accel="tcg"), ["x"]).check() == 0
+    assert "once more" in capfd.readouterr().err
+    assert len(list((empty_build / "logs").iterdir())) == 2
+
+
+def test_patch_lost_every_time_is_a_failure(stand_in: Path, empty_build: Path) -> None:
+    write(stand_in, LOST)
+    with pytest.raises(GuestError, match="Oops: int3"):
+        run_guest(GuestSpec(accel="tcg"), ["x"]).check()
+    assert len(list((empty_build / "logs").iterdir())) == 3
+
+
+def test_guest_that_does_not_boot_shows_why(stand_in: Path) -> None:
+    write(stand_in, "echo '[    0.1] no root file system' >>$log; exit 255")
+    with pytest.raises(GuestError, match=r"did not boot:\n.*no root file system"):
+        run_guest(GuestSpec(accel="tcg"), ["x"]).check()
+
+
+def test_guest_that_ends_early_is_not_a_success(stand_in: Path) -> None:
+    write(stand_in, "echo '[    1.0] ceasefire-vm: ready' >>$log; exit 0")
+    with pytest.raises(GuestError, match="ended before its command did"):
+        run_guest(GuestSpec(accel="tcg"), ["x"]).check()
+
+
+def test_failing_sink_does_not_block_the_guest(stand_in: Path, empty_build: Path) -> None:
+    write(stand_in, f"head -c 1000000 /dev/zero; {marks(0)}")
+
+    def broken(_chunk: bytes) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run_guest(GuestSpec(accel="tcg", timeout=WAIT), ["x"], stdout=broken)
+    assert no_leftovers(empty_build)
+
+
+def test_old_logs_are_dropped(
+    stand_in: Path, empty_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ceasefire.vm.files._KEPT_LOGS", 3)
+    write(stand_in, marks(0))
+    logs = empty_build / "logs"
+    logs.mkdir()
+    for number in range(9):
+        (logs / f"vm-2000010{number}-000000-1.klog").touch()
+    run_guest(GuestSpec(accel="tcg"), ["x"])
+    assert len(list(logs.iterdir())) == 4
+
+
+def test_kvm_verdict_is_kept_for_this_boot_only(
+    empty_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = tmp_path / "kvm"
+    device.touch()
+    monkeypatch.setattr(accel, "DEVICE", device)
+    asked: list[int] = []
+
+    def boots() -> bool:
+        asked.append(1)
+        return False
+
+    assert accel.remembered() is None
+    assert not accel.kvm_works(boots)
+    assert not accel.kvm_works(boots)
+    assert len(asked) == 1
+    assert accel.remembered() is False
+    monkeypatch.setattr(accel, "_boot_id", lambda: "another boot")
+    assert accel.remembered() is None
+    assert not accel.kvm_works(boots)
+    assert len(asked) == 2
+
+
+def test_without_the_device_nothing_is_booted(
+    empty_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accel, "DEVICE", tmp_path / "none")
+    assert not accel.kvm_works(lambda: pytest.fail("booted"))
