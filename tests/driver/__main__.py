@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run the test suites of tests/suites and count every test case.
+
+The last line is 'N passed, N failed' and nothing else; the exit status is 0 when none failed.
+A job fails when a test fails or is skipped without the suite allowing it, when it prints no test
+or no plan, when it takes too long, and when the kernel of its guest complains.
+"""
+
+import argparse
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from ceasefire.__main__ import Parser
+from ceasefire.errors import Failure, UsageError
+from ceasefire.vm.files import new_log
+from tests.driver import guest, host, mutations
+from tests.driver.cases import FAIL, PASS, SKIP, Case, Outcome, failed, judge_skips, passed
+from tests.driver.environment import ROOT
+from tests.driver.live import LiveLine
+from tests.driver.suites import Job, load, select
+
+_DETAIL_LINES = 30
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run what was selected; return the exit status of the process."""
+    args = _parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        jobs = select(load(ROOT / "tests" / "suites"), args.job, long=args.long)
+        if args.list:
+            for job in jobs:
+                print(f"{job.name}  ({describe(job)})")
+            return 0
+        return run_all(jobs, verbose=args.verbose)
+    except Failure as failure:
+        print(f"tests/run: {failure}", file=sys.stderr)
+        return failure.status
+    except KeyboardInterrupt:
+        print("\ntests/run: interrupted", file=sys.stderr)
+        return 130
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
+    """Run jobs one after the other and print the final count."""
+    if not jobs:
+        raise UsageError("nothing to run: the suites have no such job, see `tests/run --list`")
+    outcomes = []
+    for place, job in enumerate(jobs, 1):
+        with LiveLine(job.name, f"[{place}/{len(jobs)}]") as line:
+            outcome = run_job(job)
+            seconds = line.seconds()
+        outcomes.append(outcome)
+        _print_job(job, outcome, seconds, f"[{place}/{len(jobs)}]", verbose=verbose)
+    good = sum(outcome.count(PASS) for outcome in outcomes)
+    bad = sum(outcome.count(FAIL) for outcome in outcomes)
+    print(f"{good} passed, {bad} failed")
+    return 1 if bad or not good else 0
+
+
+def run_job(job: Job) -> Outcome:
+    """Run one job, whatever happens in it is an outcome."""
+    log = new_log(job.name.replace("/", "-"), ".ktap")
+    try:
+        if job.kind == "host":
+            outcome = host.run(job, log)
+        elif job.mutations:
+            outcome = mutations.run(job, log)
+        else:
+            outcome = guest.run(job, log)
+    except Failure as failure:
+        return Outcome((failed(job.name, str(failure)),), log)
+    cases = tuple(judge_skips(outcome.cases, job.skips))
+    if job.expect == "fail":
+        cases = (_expected_failure(job, cases),)
+    return Outcome(cases, outcome.log, outcome.notes)
+
+
+def describe(job: Job) -> str:
+    """Return in a few words what a job is."""
+    if job.kind == "host":
+        words = ["on this machine", job.format]
+    else:
+        words = [f"{job.kernel} kernel", f"{job.cpus} CPUs"]
+        words += [f"{len(job.tests)} programs"] if job.tests else []
+        words += [f"{len(job.mutations)} mutations"] if job.mutations else []
+    return ", ".join([*words, "long"] if job.long else words)
+
+
+def _expected_failure(job: Job, cases: Sequence[Case]) -> Case:
+    details = [case.detail for case in cases if case.result == FAIL]
+    if any(re.search(job.because, detail) for detail in details):
+        return passed(f"{job.name} fails, as it has to")
+    if details:
+        return failed(job.name, f"it failed, but not because of {job.because!r}:\n{details[0]}")
+    return failed(job.name, "it passed, but has to fail")
+
+
+def _print_job(job: Job, outcome: Outcome, seconds: float, place: str, *, verbose: bool) -> None:
+    bad, skipped = outcome.count(FAIL), outcome.count(SKIP)
+    counts = f"{outcome.count(PASS)} passed"
+    counts += f", {bad} failed" if bad else ""
+    counts += f", {skipped} skipped" if skipped else ""
+    print(f"{place} {'FAIL' if bad else 'ok  '} {job.name}: {counts} ({seconds:.1f} s)", flush=True)
+    for case in outcome.cases:
+        if case.result == FAIL or verbose or case.result == SKIP:
+            print(f"      {case.result} {case.name}")
+            if case.result != PASS:
+                for text in case.detail.splitlines()[:_DETAIL_LINES]:
+                    print(f"           {text}")
+    if bad or verbose:
+        for note in (f"log {outcome.log}", *outcome.notes):
+            print(f"      {note}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    description, _, epilog = (__doc__ or "").partition("\n\n")
+    parser = Parser(
+        prog="tests/run",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("job", nargs="*", metavar="JOB", help="names, globs or suites to run")
+    parser.add_argument("--list", action="store_true", help="print the jobs, run nothing")
+    parser.add_argument("--long", action="store_true", help="also the jobs that take very long")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print every test case")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

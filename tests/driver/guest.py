@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs a job in a guest: one command that prints KTAP, or a list of test programs in one boot."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from ceasefire.errors import Failure
+from ceasefire.vm import GuestResult, GuestSpec, run_guest
+from ceasefire.vm.files import run_directory
+from ceasefire.vm.spec import parse_disk
+from tests.driver import ktap
+from tests.driver.cases import Case, Outcome, failed, passed
+from tests.driver.environment import ROOT, variables
+from tests.driver.suites import Job
+
+
+def run(job: Job, log: Path) -> Outcome:
+    """Run a guest job; its output goes to the log, the kernel's beside it."""
+    with run_directory("job") as scratch:
+        if job.tests:
+            listing = scratch / "tests"
+            listing.write_text(
+                "".join(f"{job.test_timeout}\t{t}\t{t}\n" for t in job.tests), encoding="utf-8"
+            )
+            command = [str(ROOT / "tests" / "guest" / "run-tests"), str(listing)]
+        else:
+            command = ["sh", "-c", job.command]
+        result = boot(job, command, log)
+    cases = kernel_cases(job, result)
+    if job.format == "status":
+        status = result.status
+        cases.append(passed(job.name) if status == 0 else failed(job.name, f"exit status {status}"))
+    else:
+        cases += ktap.parse(result.stdout.decode(errors="replace"), nested=bool(job.tests))
+        if result.status not in (0, None) and all(case.result == "pass" for case in cases):
+            cases.append(failed(job.name, f"exit status {result.status} although all passed"))
+    return Outcome(tuple(cases), log, (f"kernel log {result.log}",))
+
+
+def boot(job: Job, command: list[str], log: Path) -> GuestResult:
+    """Boot the guest that a job describes.
+
+    The log gets the output as it comes, and what the command said on standard error at the end:
+    in between it could tear a line of KTAP apart.
+    """
+    disk_dir = {"CEASEFIRE_TEST_DIR": "/run/disk/0"} if job.disks else {}
+    environment = {**variables(job), **disk_dir, **job.env}
+    spec = GuestSpec(
+        kernel=job.kernel,
+        cpus=job.cpus,
+        memory=job.memory,
+        numa=job.numa,
+        append=tuple(shlex.split(job.append)),
+        disks=tuple(parse_disk(text) for text in job.disks),
+        timeout=job.timeout,
+        environment=tuple(environment.items()),
+        allow_log=job.allow_log,
+    )
+    name = "test-" + job.name.replace("/", "-")
+    printed = bytearray()
+    with log.open("ab", buffering=0) as output:
+
+        def keep(chunk: bytes) -> None:
+            printed.extend(chunk)
+            output.write(chunk)
+
+        result = run_guest(spec, command, name=name, cwd=ROOT, stdout=keep)
+        for line in result.stderr.decode(errors="replace").splitlines():
+            output.write(f"# stderr: {line}\n".encode())
+    return replace(result, stdout=bytes(printed))
+
+
+def kernel_cases(job: Job, result: GuestResult) -> list[Case]:
+    """Return a failure when the guest or its kernel misbehaved, blamed on a program."""
+    name = f"{job.name}: guest"
+    if result.verdict.clean:
+        try:
+            result.check()
+        except Failure as failure:
+            return [failed(name, str(failure))]
+        return []
+    with result.log.open(encoding="utf-8", errors="replace") as lines:
+        started = ktap.programs_started(lines)
+    cases = []
+    for report in result.verdict.reports:
+        blamed = [program for line, program in started if line < report.line]
+        during = f"during {blamed[-1]}" if blamed else "before the first test"
+        text = "\n".join(report.text)
+        cases.append(failed(name, f"the kernel complained {during}:\n{text}\nlog: {result.log}"))
+    return cases

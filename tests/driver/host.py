@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs a job on this machine: pytest, meson, anything that prints KTAP, or a plain check."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+from ceasefire import paths
+from ceasefire.vm.files import run_directory
+from tests.driver import ktap
+from tests.driver.cases import PASS, SKIP, Case, Outcome, failed, passed
+from tests.driver.environment import ROOT, variables
+from tests.driver.suites import Job
+
+_KILL_WAIT = 10.0
+_SHOWN_LINES = 25
+
+
+def run(job: Job, log: Path) -> Outcome:
+    """Run a host job. All that it prints goes to the log."""
+    with run_directory("job") as scratch:
+        status = _execute(job, log, scratch)
+        text = log.read_text(encoding="utf-8", errors="replace")
+        if status is None:
+            return Outcome((failed(job.name, f"no end after {job.timeout:g} s, killed"),), log)
+        cases = _cases(job, status, text, scratch)
+    if status != 0 and all(case.result == PASS for case in cases):
+        cases.append(failed(job.name, f"exit status {status}\n{_last_lines(text)}"))
+    return Outcome(tuple(cases), log)
+
+
+def _execute(job: Job, log: Path, scratch: Path) -> int | None:
+    """Run the command; return its exit status, None when it had to be killed."""
+    environment = {**os.environ, **variables(job)}
+    _meson_report().unlink(missing_ok=True)
+    environment["JUNIT"] = str(scratch / "junit.xml")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["sh", "-c", job.command],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(job.timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            _kill_group(process)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(_KILL_WAIT)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _cases(job: Job, status: int, text: str, scratch: Path) -> list[Case]:
+    if job.format == "ktap":
+        return ktap.parse(text)
+    if job.format == "status":
+        if status == 0:
+            return [passed(job.name)]
+        return [failed(job.name, f"exit status {status}\n{_last_lines(text)}")]
+    report = _meson_report() if job.format == "meson" else scratch / "junit.xml"
+    if not report.is_file():
+        return [failed(job.name, f"no report, exit status {status}\n{_last_lines(text)}")]
+    return junit_cases(report.read_text(encoding="utf-8")) or [failed(job.name, "no test ran")]
+
+
+def junit_cases(text: str) -> list[Case]:
+    """Return the cases of a JUnit report, as pytest and meson write it."""
+    cases = []
+    for node in ElementTree.fromstring(text).iter("testcase"):
+        name = ".".join(filter(None, (node.get("classname"), node.get("name"))))
+        bad = node.find("failure") if node.find("failure") is not None else node.find("error")
+        skipped = node.find("skipped")
+        if bad is not None:
+            detail = (bad.text or bad.get("message") or "failed").strip()
+            cases.append(failed(name, _last_lines(detail)))
+        elif skipped is not None:
+            cases.append(Case(name, SKIP, skipped.get("message") or ""))
+        else:
+            cases.append(passed(name))
+    return cases
+
+
+def _meson_report() -> Path:
+    return paths.build_dir() / "tools" / "meson-logs" / "testlog.junit.xml"
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.rstrip().splitlines()[-_SHOWN_LINES:])

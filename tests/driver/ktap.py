@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads KTAP with the kernel's own parser, tools/testing/kunit/kunit_parser.py of the tree.
+
+The parser counts what it finds and is lenient; this adds what a driver must insist on: a plan,
+at least one test, and no program that fails although all its cases pass.
+"""
+
+import importlib
+import io
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ceasefire import paths
+from ceasefire.errors import Failure
+from tests.driver.cases import FAIL, PASS, SKIP, Case, failed
+
+_FORMAT_ERROR = re.compile(r"\[ERROR\]\s*(.*)")
+
+# The parser drops the reason of a skip.
+_SKIPPED = re.compile(r"^\s*ok \d+ (?:- )?(.*?) # SKIP *(.*)$", re.MULTILINE)
+
+
+def parse(text: str, *, nested: bool = False) -> list[Case]:
+    """Return the test cases of a KTAP output.
+
+    nested: the top level is a list of programs, each of which must have cases of its own.
+    """
+    parser = _kernel_parser()
+    printed = io.StringIO()
+    _redirect(printed)
+    try:
+        top = parser.parse_run_tests(text.splitlines())
+    except ValueError as error:
+        # The parser runs off the end when a nested test has no plan.
+        return [failed("KTAP format", f"the output ends early: {error}")]
+    reasons = dict(_SKIPPED.findall(text))
+    cases: list[Case] = []
+    for test in top.subtests:
+        cases += _cases(parser, test, "", needs_cases=nested)
+    cases = [
+        replace(c, detail=reasons.get(c.name.rpartition(".")[2], "")) if c.result == SKIP else c
+        for c in cases
+    ]
+    cases += [failed("KTAP format", message) for message in _format_errors(printed.getvalue())]
+    if not top.subtests:
+        cases.append(failed("KTAP format", "there is no test in the output"))
+    elif top.expected_count is None:
+        cases.append(failed("KTAP format", "there is no plan (1..N) in the output"))
+    return cases
+
+
+def _cases(parser: Any, test: Any, prefix: str, *, needs_cases: bool = False) -> Iterator[Case]:
+    """Yield the leaves below a test; names are joined by dots."""
+    name = f"{prefix}{test.name}" or "(no name)"
+    status = parser.TestStatus
+    if test.subtests:
+        inner = [c for sub in test.subtests for c in _cases(parser, sub, f"{name}.")]
+        yield from inner
+        if test.expected_count is None:
+            yield failed(name, "there is no plan (1..N) in its output")
+        if test.status in (status.FAILURE, status.TEST_CRASHED) and all(
+            c.result != FAIL for c in inner
+        ):
+            yield failed(name, "it failed although none of its cases did" + _log(test))
+    elif test.status == status.SKIPPED:
+        yield Case(name, SKIP)
+    elif test.status == status.SUCCESS:
+        if needs_cases:
+            yield failed(name, "it printed no test case")
+        else:
+            yield Case(name, PASS)
+    else:
+        yield failed(name, (f"{test.status.name.lower().replace('_', ' ')}" + _log(test)).strip())
+
+
+def _log(test: Any) -> str:
+    lines = [line.strip() for line in test.log if line.strip()]
+    return "".join(f"\n{line}" for line in lines)
+
+
+def _format_errors(printed: str) -> list[str]:
+    return [match.group(1) for match in map(_FORMAT_ERROR.search, printed.splitlines()) if match]
+
+
+def _kernel_parser() -> Any:
+    folder = str(paths.linux_dir() / "tools" / "testing" / "kunit")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        return importlib.import_module("kunit_parser")
+    except ImportError:
+        raise Failure(f"there is no KTAP parser in {folder}: run `make tree` first") from None
+
+
+def _redirect(stream: io.StringIO) -> None:
+    """Keep the parser's own report out of ours; it prints through a module-wide printer."""
+    printer = importlib.import_module("kunit_printer").Printer(stream)
+    for module in ("kunit_parser", "kunit_printer"):
+        sys.modules[module].__dict__["stdout"] = printer
+
+
+def programs_started(lines: Iterable[str]) -> list[tuple[int, str]]:
+    """Return line number and name of every program that a kernel log says was started."""
+    found = []
+    for number, line in enumerate(lines, 1):
+        _, mark, name = line.rstrip("\n").partition("ceasefire-test: ")
+        if mark:
+            found.append((number, name))
+    return found

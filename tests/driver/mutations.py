@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs mutation jobs: a test must pass as it is and notice when its protection is off.
+
+Many pairs share a boot. A mutated kernel may be damaged afterwards, which shows as a control run
+that fails or as a crash; then the rest goes on in a fresh guest. A control run that fails in a
+fresh guest is a failure of the test. Results come from the kernel log, see guest/run-mutations.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ceasefire.vm import GuestResult, klog
+from ceasefire.vm.files import run_directory
+from tests.driver.cases import Case, Outcome, failed, passed
+from tests.driver.environment import ROOT
+from tests.driver.guest import boot
+from tests.driver.suites import Job, Mutation
+
+_MARK = re.compile(
+    r"ceasefire-test: mutation (\d+) (?:(control|mutated) (begins|status (\d+))|unknown)"
+)
+_TIMED_OUT = (124, 137)
+_FAIL = 1
+
+
+@dataclass
+class Attempt:
+    """What one boot showed of one pair."""
+
+    control: int | None = None
+    mutated: int | None = None
+    began: bool = False
+    unknown: bool = False
+    control_reports: list[str] = field(default_factory=list)
+    mutated_reports: list[str] = field(default_factory=list)
+
+
+def run(job: Job, log: Path) -> Outcome:
+    """Run all pairs of a job, booting as often as needed."""
+    pending = list(range(len(job.mutations)))
+    verdicts: dict[int, Case] = {}
+    notes = []
+    while pending:
+        result = _boot(job, pending, log)
+        notes.append(f"kernel log {result.log}")
+        with result.log.open(encoding="utf-8", errors="replace") as lines:
+            attempts = read_attempts(lines)
+        settled = settle(job.mutations, pending, attempts, result.timed_out)
+        if not settled:
+            first = job.mutations[pending[0]]
+            settled = {pending[0]: failed(case_name(first), _no_result(result))}
+        verdicts.update(settled)
+        pending = [number for number in pending if number not in settled]
+    return Outcome(tuple(verdicts[n] for n in sorted(verdicts)), log, tuple(notes))
+
+
+def case_name(mutation: Mutation) -> str:
+    """Return the name of the test case that a pair makes."""
+    return f"{mutation.name} is caught by {mutation.test}"
+
+
+def settle(
+    mutations: Sequence[Mutation],
+    pending: Sequence[int],
+    attempts: dict[int, Attempt],
+    timed_out: bool,
+) -> dict[int, Case]:
+    """Return the verdicts that one boot allows; the pairs left out need a fresh guest."""
+    settled: dict[int, Case] = {}
+    for place, number in enumerate(pending):
+        attempt = attempts.get(number)
+        if attempt is None:
+            break
+        mutation = mutations[number]
+        name = case_name(mutation)
+        problem = _control_problem(mutation, attempt)
+        if problem:
+            if place == 0:
+                settled[number] = failed(name, problem)
+            break
+        if attempt.unknown:
+            settled[number] = failed(name, "the kernel does not know this mutation")
+            continue
+        if not attempt.began:
+            break
+        settled[number] = judge(mutation, attempt, timed_out)
+        if attempt.mutated is None:
+            break
+    return settled
+
+
+def judge(mutation: Mutation, attempt: Attempt, timed_out: bool) -> Case:
+    """Say whether a mutation was noticed in the way its suite expects."""
+    noticed = set()
+    if attempt.mutated == _FAIL:
+        noticed.add("fail")
+    if attempt.mutated in _TIMED_OUT or (attempt.mutated is None and timed_out):
+        noticed.add("timeout")
+    if attempt.mutated_reports:
+        noticed.add("log")
+    if attempt.mutated is None and not timed_out:
+        noticed.add("crash")
+    name = case_name(mutation)
+    if noticed & set(mutation.catch):
+        return passed(name)
+    wanted = " or ".join(mutation.catch)
+    seen = ", ".join(sorted(noticed)) or f"exit status {attempt.mutated}"
+    report = "".join(f"\n{text}" for text in attempt.mutated_reports[:1])
+    return failed(name, f"not noticed: wanted {wanted}, got {seen}{report}")
+
+
+def read_attempts(lines: Iterable[str]) -> dict[int, Attempt]:
+    """Read from a kernel log what happened to each pair."""
+    text = list(lines)
+    attempts: dict[int, Attempt] = {}
+    sections: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(text, 1):
+        match = _MARK.search(line)
+        if not match:
+            continue
+        attempt = attempts.setdefault(int(match.group(1)), Attempt())
+        if match.group(2) is None:
+            attempt.unknown = True
+        elif match.group(3) == "begins":
+            control = match.group(2) == "control"
+            attempt.began = attempt.began or not control
+            sections.append(
+                (number, attempt.control_reports if control else attempt.mutated_reports)
+            )
+        elif match.group(2) == "control":
+            attempt.control = int(match.group(4))
+        else:
+            attempt.mutated = int(match.group(4))
+    for report in klog.scan(text).reports:
+        within = [reports for line, reports in sections if line < report.line]
+        if within:
+            within[-1].append("\n".join(report.text))
+    return attempts
+
+
+def _control_problem(mutation: Mutation, attempt: Attempt) -> str:
+    if not mutation.control:
+        return ""
+    if attempt.control != 0:
+        return f"without the mutation the test does not pass: exit status {attempt.control}"
+    if attempt.control_reports:
+        return "the kernel complained without the mutation:\n" + attempt.control_reports[0]
+    return ""
+
+
+def _boot(job: Job, pending: Sequence[int], log: Path) -> GuestResult:
+    with run_directory("job") as scratch:
+        listing = scratch / "mutations"
+        listing.write_text(
+            "".join(
+                f"{n}\t{job.test_timeout}\t{int(job.mutations[n].control)}\t"
+                f"{job.mutations[n].name}\t{job.mutations[n].test}\n"
+                for n in pending
+            ),
+            encoding="utf-8",
+        )
+        return boot(job, [str(ROOT / "tests" / "guest" / "run-mutations"), str(listing)], log)
+
+
+def _no_result(result: GuestResult) -> str:
+    detail = klog.describe(result.verdict) or f"exit status {result.status}"
+    return f"the guest gave no result: {detail}\nlog: {result.log}"

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads tests/suites/*.toml. docs/testing.md describes the format for those who add a job."""
+
+import dataclasses
+import fnmatch
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ceasefire.errors import UsageError
+
+KINDS = ("host", "guest")
+FORMATS = ("ktap", "pytest", "meson", "status")
+CATCHES = ("fail", "log", "crash", "timeout")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One protection switched off and the test that has to notice.
+
+    test: a shell command. catch: what counts as noticed: the test fails, the kernel log shows a
+    complaint, the kernel crashes, the test does not end. control: run it unmutated first.
+    """
+
+    name: str
+    test: str
+    catch: tuple[str, ...] = ("fail",)
+    control: bool = True
+
+
+@dataclass(frozen=True)
+class Job:
+    """One entry of a suite. Exactly one of command, tests and mutations says what it runs."""
+
+    name: str
+    kind: str
+    command: str = ""
+    tests: tuple[str, ...] = ()
+    mutations: tuple[Mutation, ...] = ()
+    format: str = "ktap"
+    kernel: str = "run"
+    cpus: int = 2
+    memory: str = "1G"
+    numa: int = 1
+    append: str = ""
+    disks: tuple[str, ...] = ()
+    timeout: float = 600.0
+    test_timeout: int = 120
+    expect: str = "pass"
+    because: str = ""
+    long: bool = False
+    skips: dict[str, str] = field(default_factory=dict)
+    allow_log: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def load(folder: Path) -> list[Job]:
+    """Read all suites; the name of a job is that of its file, a slash, and its own."""
+    jobs: list[Job] = []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"{path.name}: {error}") from None
+        for table in document.get("job", []):
+            jobs.append(_job(path, table))
+    names = [job.name for job in jobs]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double:
+        raise UsageError(f"the suites have two jobs named {double}: rename one")
+    return jobs
+
+
+def select(jobs: Sequence[Job], patterns: Sequence[str], *, long: bool) -> list[Job]:
+    """Return the jobs that match a pattern, or all; long ones only when asked for or named."""
+    if not patterns:
+        return [job for job in jobs if long or not job.long]
+    chosen = []
+    for pattern in patterns:
+        found = [j for j in jobs if fnmatch.fnmatch(j.name, pattern)]
+        found = found or [j for j in jobs if j.name.startswith(f"{pattern}/")]
+        if not found:
+            raise UsageError(f"no job is named {pattern}: see `tests/run --list`")
+        chosen += [
+            j for j in found if j not in chosen and (long or not j.long or j.name == pattern)
+        ]
+    return chosen
+
+
+def _job(path: Path, table: dict[str, Any]) -> Job:
+    where = f"{path.name}: job {table.get('name', '(no name)')}"
+    known = {f.name for f in dataclasses.fields(Job)}
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise UsageError(f"{where}: unknown key {', '.join(unknown)}")
+    values = dict(table)
+    for key in ("tests", "disks", "allow_log"):
+        values[key] = tuple(values.get(key, ()))
+    values["mutations"] = tuple(_mutation(where, m) for m in values.get("mutations", ()))
+    if "name" not in values or values.get("kind") not in KINDS:
+        raise UsageError(f"{where}: it needs a name and a kind, {' or '.join(KINDS)}")
+    job = Job(**{**values, "name": f"{path.stem}/{values['name']}"})
+    if sum(map(bool, (job.command, job.tests, job.mutations))) != 1:
+        raise UsageError(f"{where}: it needs one of command, tests and mutations")
+    if job.format not in FORMATS:
+        raise UsageError(f"{where}: the format is one of {', '.join(FORMATS)}")
+    if job.kind == "host" and not job.command:
+        raise UsageError(f"{where}: a host job needs a command")
+    if job.expect not in ("pass", "fail") or (job.expect == "fail") != bool(job.because):
+        raise UsageError(f"{where}: expect is pass or fail; fail goes with a pattern in because")
+    return job
+
+
+def _mutation(where: str, table: dict[str, Any]) -> Mutation:
+    values = dict(table)
+    catch = values.pop("catch", ["fail"])
+    values["catch"] = tuple([catch] if isinstance(catch, str) else catch)
+    try:
+        mutation = Mutation(**values)
+    except TypeError as error:
+        raise UsageError(f"{where}: mutation {table.get('name', '')}: {error}") from None
+    if not set(mutation.catch) <= set(CATCHES):
+        raise UsageError(f"{where}: mutation {mutation.name}: catch is of {', '.join(CATCHES)}")
+    return mutation
