@@ -13,6 +13,7 @@
 #ifndef _LINUX_CEASEFIRE_H
 #define _LINUX_CEASEFIRE_H
 
+#include <linux/alloc_tag.h>
 #include <linux/gfp_types.h>
 #include <linux/jump_label.h>
 #include <linux/mm_types.h>
@@ -36,6 +37,8 @@ enum fpr_drain_reason {
 	FPR_BY_RECLAIM,
 	FPR_BY_OOM,
 	FPR_BY_ISOLATE,
+	FPR_BY_PCP,
+	FPR_BY_COMPACT,
 	FPR_BY_EXIT,
 };
 
@@ -259,11 +262,14 @@ static inline void fpr_fault_end(void)
 }
 
 /* Page cache allocation: a parked frame of this context, or NULL. */
-static inline struct folio *fpr_recycle(struct address_space *mapping,
-					gfp_t gfp, unsigned int order)
+static inline struct folio *fpr_recycle_noprof(struct address_space *mapping,
+					       gfp_t gfp, unsigned int order)
 {
 	return fpr_on() && !order ? __fpr_recycle(mapping, gfp) : NULL;
 }
+
+/* Charged to the allocation site, as filemap_alloc_folio() is. */
+#define fpr_recycle(...)	alloc_hooks(fpr_recycle_noprof(__VA_ARGS__))
 
 /* Return parked frames to the allocator; may flush, so it may sleep (I6). */
 static inline unsigned long fpr_drain(enum fpr_drain_reason reason)
@@ -338,11 +344,7 @@ static inline bool fpr_folio_stale(struct folio *folio)
 static inline void fpr_fault_begin(struct vm_area_struct *vma) { }
 static inline void fpr_fault_end(void) { }
 
-static inline struct folio *fpr_recycle(struct address_space *mapping,
-					gfp_t gfp, unsigned int order)
-{
-	return NULL;
-}
+#define fpr_recycle(mapping, gfp, order)	((struct folio *)NULL)
 
 static inline unsigned long fpr_drain(enum fpr_drain_reason reason)
 {

@@ -13,6 +13,7 @@
 	E(FPR_MAP,			"fpr_map")			\
 	E(FPR_MAP_INELIGIBLE_DISABLED,	"fpr_map_ineligible_disabled")	\
 	E(FPR_MAP_INELIGIBLE_FILE,	"fpr_map_ineligible_file")	\
+	E(FPR_MAP_INELIGIBLE_EXEC,	"fpr_map_ineligible_exec")	\
 	E(FPR_MAP_INELIGIBLE_ADDRESS,	"fpr_map_ineligible_address")	\
 	E(FPR_MAP_INELIGIBLE_LIMIT,	"fpr_map_ineligible_limit")	\
 	E(FPR_MAP_INELIGIBLE_ARENA,	"fpr_map_ineligible_arena")	\
@@ -25,6 +26,7 @@
 	E(FPR_FLUSH_SPECIAL,		"fpr_flush_special")		\
 	E(FPR_FLUSH_NOTIFIER,		"fpr_flush_notifier")		\
 	E(FPR_FLUSH_OUTSIDE,		"fpr_flush_outside")		\
+	E(FPR_FLUSH_MIXED,		"fpr_flush_mixed")		\
 	E(FPR_FLUSH_TABLES,		"fpr_flush_tables")		\
 	E(FPR_FLUSH_NESTED,		"fpr_flush_nested")		\
 	E(FPR_FLUSH_TAGS,		"fpr_flush_tags")		\
@@ -41,6 +43,8 @@
 	E(FPR_DRAIN_RECLAIM,		"fpr_drain_reclaim")		\
 	E(FPR_DRAIN_OOM,		"fpr_drain_oom")		\
 	E(FPR_DRAIN_ISOLATE,		"fpr_drain_isolate")		\
+	E(FPR_DRAIN_PCP,		"fpr_drain_pcp")		\
+	E(FPR_DRAIN_COMPACT,		"fpr_drain_compact")		\
 	E(FPR_DRAIN_EXIT,		"fpr_drain_exit")		\
 	/* flushes issued by drains, left-over tables, address claims */ \
 	E(FPR_DRAIN_FLUSH,		"fpr_drain_flush")		\

@@ -129,10 +129,14 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
 		return;
 	mmap_assert_write_locked(ctx->mm);
 	count_vm_event(FPR_DRAIN_TABLES);
+	trace_fpr_tables(ctx->id, ctx->arena.settled, ctx->arena.next);
 	tlb_gather_mmu(&tlb, ctx->mm);
 	fpr_free_gaps(ctx, &tlb);
-	tlb.need_flush_all = 1;
-	tlb.cleared_ptes = 1;
+	/* Also if no table goes: what is settled may be used again (I3). */
+	if (!fpr_mutated(MUTATE_fpr_no_settle_flush)) {
+		tlb.need_flush_all = 1;
+		tlb.cleared_ptes = 1;
+	}
 	tlb_finish_mmu(&tlb);
 	ctx->tables = mm_pgtables_bytes(ctx->mm);
 }
@@ -146,7 +150,8 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
 bool fpr_arena_may_keep(struct fpr_ctx *ctx)
 {
 	return READ_ONCE(fpr_ready) &&
-	       mm_pgtables_bytes(ctx->mm) <= ctx->tables + FPR_TABLES_MAX;
+	       (mm_pgtables_bytes(ctx->mm) <= ctx->tables + FPR_TABLES_MAX ||
+		fpr_mutated(MUTATE_fpr_tables_unbounded));
 }
 
 /**
@@ -224,7 +229,8 @@ void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 	start = ALIGN_DOWN(start, PMD_SIZE);
 	end = ALIGN(end, PMD_SIZE);
 	/* The hole that fpr_arena_get() knows may not be one any more. */
-	if (end > ctx->arena.next && start < ctx->hole_end)
+	if (end > ctx->arena.next && start < ctx->hole_end &&
+	    !fpr_mutated(MUTATE_fpr_stale_hole))
 		ctx->hole_end = 0;
 	if (!fpr_arena_quarantined(&ctx->arena, start, end) ||
 	    fpr_mutated_nth(MUTATE_fpr_no_claim_mmap, who))

@@ -94,6 +94,9 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 	why = FPR_MAP_INELIGIBLE_FILE;
 	if (!file || !fpr_file_eligible(file))
 		goto no;
+	why = FPR_MAP_INELIGIBLE_EXEC;
+	if (*vm_flags & VM_EXEC && !fpr_mutated(MUTATE_fpr_allow_exec))
+		goto no;
 	why = FPR_MAP_INELIGIBLE_ADDRESS;
 	if (addr || flags & (MAP_FIXED | MAP_32BIT) || in_compat_syscall())
 		goto no;
@@ -126,14 +129,16 @@ no:
  */
 void __fpr_mapped(struct vm_area_struct *vma)
 {
-	if (!(vma->vm_flags & VM_FPR) || fpr_vma_eligible(vma))
+	if (!(vma->vm_flags & VM_FPR) || fpr_vma_eligible(vma) ||
+	    fpr_mutated(MUTATE_fpr_no_mapped))
 		return;
 	vm_flags_clear(vma, VM_FPR);
 	count_vm_event(FPR_MAP_INELIGIBLE_FILE);
 }
 
-/* Tag all frames that the gather holds. */
-static bool fpr_tag_gather(struct mmu_gather *tlb, u64 tag)
+/* Tag all frames that the gather holds, @pages of them. */
+static bool fpr_tag_gather(struct mmu_gather *tlb, u64 tag,
+			   unsigned long *pages)
 {
 	struct mmu_gather_batch *batch;
 
@@ -151,6 +156,7 @@ static bool fpr_tag_gather(struct mmu_gather *tlb, u64 tag)
 			if (!fpr_tag_frames(page_to_pfn(encoded_page_ptr(enc)),
 					    nr, tag))
 				return false;
+			*pages += nr;
 		}
 	}
 	return true;
@@ -175,8 +181,9 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
 	/* tlb_finish_mmu() found another gather of this process under way. */
 	if (tlb->fullmm)
 		return FPR_FLUSH_NESTED;
-	if (tlb->freed_tables || tlb->unshared_tables || tlb->need_flush_all ||
-	    tlb->cleared_pmds || tlb->cleared_puds || tlb->cleared_p4ds)
+	if ((tlb->freed_tables || tlb->unshared_tables || tlb->need_flush_all ||
+	     tlb->cleared_pmds || tlb->cleared_puds || tlb->cleared_p4ds) &&
+	    !fpr_mutated(MUTATE_fpr_allow_tables))
 		return FPR_FLUSH_TABLES;
 	/* Listeners hear of invalidations from flush_tlb_mm_range() only. */
 	if (mm_has_notifiers(tlb->mm) &&
@@ -208,6 +215,7 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
 bool __fpr_skip_flush(struct mmu_gather *tlb)
 {
 	struct fpr_ctx *ctx = tlb->mm->fpr;
+	unsigned long pages = 0;
 	enum vm_event_item why;
 	u64 gen;
 
@@ -225,10 +233,10 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	why = FPR_FLUSH_TAGS;
 	/* Before the first tag: a tag that nobody owes for is never settled. */
 	fpr_owe(ctx, gen);
-	if (!fpr_tag_gather(tlb, fpr_tag_make(ctx->id, gen)))
+	if (!fpr_tag_gather(tlb, fpr_tag_make(ctx->id, gen), &pages))
 		goto flush;
 	count_vm_event(FPR_SKIP);
-	count_vm_events(FPR_SKIP_PAGES, (tlb->end - tlb->start) >> PAGE_SHIFT);
+	count_vm_events(FPR_SKIP_PAGES, pages);
 	trace_fpr_skip(ctx->id, tlb->start, tlb->end, gen);
 	return true;
 flush:

@@ -160,7 +160,13 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_allow_dirty)	\
 	M(fpr_allow_anon)	\
 	M(fpr_allow_exec)	\
+	M(fpr_allow_tables)	\
 	M(fpr_skip_forced)	\
+	M(fpr_no_settle_flush)	\
+	M(fpr_stale_hole)	\
+	M(fpr_tables_unbounded)	\
+	M(fpr_single_any)	\
+	M(fpr_no_mapped)	\
 	M(fpr_no_clamp)		\
 	M(fpr_no_munmap_prepare)	\
 	M(fpr_no_exit_gaps)	\
@@ -168,6 +174,8 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_fuse_check)	\
 	M(fpr_no_ksm_check)	\
 	M(fpr_recycle_any)	\
+	M(fpr_recycle_remote)	\
+	M(fpr_recycle_anywhere)	\
 	M(fpr_flush_in_free)	\
 	M(fpr_no_drain_limit)	\
 	M(fpr_no_drain_age)	\
@@ -176,6 +184,8 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_drain_reclaim)	\
 	M(fpr_no_drain_oom)	\
 	M(fpr_no_drain_isolate)	\
+	M(fpr_no_drain_pcp)	\
+	M(fpr_no_drain_compact)	\
 	M(fpr_no_exit_drain)	\
 	M(fpr_no_shared_tag)	\
 	M(fpr_release_unchecked)	\

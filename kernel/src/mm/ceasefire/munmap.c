@@ -21,18 +21,25 @@
 
 #include <asm/tlb.h>
 
+#include <trace/events/ceasefire.h>
+
 #include "../internal.h"
 #include "internal.h"
 
 /* What the short way does not handle; the usual one does. */
 #define FPR_SINGLE_EXCLUDES	(VM_LOCKED | VM_ACCOUNT | VM_SEALED)
 
+static bool fpr_single_simple(struct vm_area_struct *vma)
+{
+	return (!(vma->vm_flags & FPR_SINGLE_EXCLUDES) &&
+		!userfaultfd_armed(vma)) || fpr_mutated(MUTATE_fpr_single_any);
+}
+
 static bool fpr_single_eligible(struct fpr_ctx *ctx, struct vm_area_struct *vma,
 				unsigned long start, unsigned long end)
 {
 	return vma->vm_start == start && vma->vm_end == end &&
-	       !(vma->vm_flags & FPR_SINGLE_EXCLUDES) &&
-	       fpr_vma_eligible(vma) && !userfaultfd_armed(vma) &&
+	       fpr_single_simple(vma) && fpr_vma_eligible(vma) &&
 	       !mm_has_notifiers(vma->vm_mm) && fpr_arena_may_keep(ctx) &&
 	       fpr_arena_range(&ctx->arena, start, end) == FPR_RANGE_INSIDE;
 }
@@ -134,19 +141,29 @@ void __fpr_munmap_prepare(struct vma_munmap_struct *vms)
 void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
 			struct ma_state *mas_detach)
 {
+	bool marked = vms->vma->vm_flags & VM_FPR;
+	bool eligible = fpr_vma_eligible(vms->vma);
 	struct vm_area_struct *vma;
+	enum vm_event_item why;
 
-	if (!vms->fpr_keep) {
-		if (vms->vma->vm_flags & VM_FPR)
-			count_vm_event(FPR_FLUSH_OUTSIDE);
+	if (unlikely(vms->vma_count > 1)) {
+		mas_for_each(mas_detach, vma, ULONG_MAX) {
+			marked |= !!(vma->vm_flags & VM_FPR);
+			eligible &= fpr_vma_eligible(vma);
+		}
+		mas_set(mas_detach, 1);
+	}
+	if (vms->fpr_keep && eligible) {
+		tlb->fpr = 1;
 		return;
 	}
-	tlb->fpr = fpr_vma_eligible(vms->vma);
-	if (likely(vms->vma_count == 1))
+	if (!marked)
 		return;
-	mas_for_each(mas_detach, vma, ULONG_MAX)
-		tlb->fpr &= fpr_vma_eligible(vma);
-	mas_set(mas_detach, 1);
+	why = vms->fpr_keep ? FPR_FLUSH_MIXED : FPR_FLUSH_OUTSIDE;
+	count_vm_event(why);
+	if (tlb->mm->fpr)
+		trace_fpr_flush(tlb->mm->fpr->id, vms->start, vms->end,
+				why - FPR_FLUSH_LOCAL);
 }
 
 /**

@@ -222,11 +222,16 @@ static bool fpr_frame_suits(struct page *page, gfp_t gfp)
 {
 	int nid = page_to_nid(page);
 
+	if (fpr_mutated(MUTATE_fpr_recycle_anywhere))
+		return !PageHWPoison(page);
 #ifdef CONFIG_NUMA
 	if (current->mempolicy || cpuset_do_page_mem_spread())
 		return false;
 #endif
-	return nid == numa_node_id() && cpuset_node_allowed(nid, gfp) &&
+	/* Nothing that takes a lock: cpuset_node_allowed() may. */
+	if (cpusets_enabled() && !node_isset(nid, current->mems_allowed))
+		return false;
+	return nid == numa_node_id() &&
 	       page_zonenum(page) <= gfp_zone(gfp) &&
 	       get_pageblock_migratetype(page) == gfp_migratetype(gfp) &&
 	       !PageHWPoison(page);
@@ -297,7 +302,9 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
  */
 void __fpr_fault_begin(struct vm_area_struct *vma)
 {
-	if (vma->vm_flags & VM_FPR && vma->vm_file && vma->vm_mm == current->mm)
+	if (vma->vm_flags & VM_FPR && vma->vm_file &&
+	    (vma->vm_mm == current->mm ||
+	     fpr_mutated(MUTATE_fpr_recycle_remote)))
 		current->fpr_mapping = vma->vm_file->f_mapping;
 }
 

@@ -12,7 +12,9 @@
  *   kswapd	a node is below its watermark		kswapd
  *   reclaim	before direct reclaim			the allocating task
  *   oom	before the OOM killer kills		OOM notifier
- *   isolate	memory offline, CMA, kcompactd		the isolating task
+ *   isolate	memory offline, CMA			the isolating task
+ *   pcp	whoever drains the per-cpu lists, too	the same task
+ *   compact	compaction makes free blocks		the compacting task
  *   exit	nobody can use translations any more	no flush
  *
  * so that parked frames are bounded in number and time and never the reason
@@ -313,6 +315,10 @@ static bool fpr_drain_mutated(enum fpr_drain_reason reason)
 		return fpr_mutated(MUTATE_fpr_no_drain_oom);
 	case FPR_BY_ISOLATE:
 		return fpr_mutated(MUTATE_fpr_no_drain_isolate);
+	case FPR_BY_PCP:
+		return fpr_mutated(MUTATE_fpr_no_drain_pcp);
+	case FPR_BY_COMPACT:
+		return fpr_mutated(MUTATE_fpr_no_drain_compact);
 	default:
 		return false;
 	}

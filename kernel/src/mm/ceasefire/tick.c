@@ -38,6 +38,8 @@
 
 #include <asm/tlbflush.h>
 
+#include <trace/events/ceasefire.h>
+
 #include "internal.h"
 
 /* How often to look whether all CPUs have flushed. */
@@ -70,6 +72,7 @@ void __fpr_tick(void)
 	flush_tlb_local();
 	this_cpu_write(cpu_tlbstate.ctxs[asid].tlb_gen, gen);
 	count_vm_event(FPR_TICK_FLUSH);
+	trace_fpr_tick(ctx->id, gen);
 }
 
 /* Can a CPU no longer use translations from before generation @gen? */

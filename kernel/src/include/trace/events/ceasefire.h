@@ -16,10 +16,11 @@
 	EM(3, "special")		\
 	EM(4, "notifier")		\
 	EM(5, "outside")		\
-	EM(6, "tables")			\
-	EM(7, "nested")			\
-	EM(8, "tags")			\
-	EMe(9, "disabled")
+	EM(6, "mixed")			\
+	EM(7, "tables")			\
+	EM(8, "nested")			\
+	EM(9, "tags")			\
+	EMe(10, "disabled")
 
 /* Reasons of fpr_drain: enum fpr_drain_reason. */
 #define FPR_DRAIN_REASONS		\
@@ -29,7 +30,9 @@
 	EM(3, "reclaim")		\
 	EM(4, "oom")			\
 	EM(5, "isolate")		\
-	EMe(6, "exit")
+	EM(6, "pcp")			\
+	EM(7, "compact")		\
+	EMe(8, "exit")
 
 /* Who claims addresses: enum fpr_claim. */
 #define FPR_CLAIMS			\
@@ -151,6 +154,37 @@ TRACE_EVENT(fpr_claim,
 	TP_printk("ctx=%u start=0x%lx end=0x%lx who=%s", __entry->ctx,
 		  __entry->start, __entry->end,
 		  __print_symbolic(__entry->who, FPR_CLAIMS))
+);
+
+TRACE_EVENT(fpr_tick,
+	TP_PROTO(u32 ctx, u64 gen),
+	TP_ARGS(ctx, gen),
+	TP_STRUCT__entry(
+		__field(u64, gen)
+		__field(u32, ctx)
+	),
+	TP_fast_assign(
+		__entry->gen = gen;
+		__entry->ctx = ctx;
+	),
+	TP_printk("ctx=%u gen=%llu", __entry->ctx, __entry->gen)
+);
+
+TRACE_EVENT(fpr_tables,
+	TP_PROTO(u32 ctx, unsigned long start, unsigned long end),
+	TP_ARGS(ctx, start, end),
+	TP_STRUCT__entry(
+		__field(unsigned long, start)
+		__field(unsigned long, end)
+		__field(u32, ctx)
+	),
+	TP_fast_assign(
+		__entry->start = start;
+		__entry->end = end;
+		__entry->ctx = ctx;
+	),
+	TP_printk("ctx=%u start=0x%lx end=0x%lx", __entry->ctx,
+		  __entry->start, __entry->end)
 );
 
 #endif /* _TRACE_CEASEFIRE_H */
