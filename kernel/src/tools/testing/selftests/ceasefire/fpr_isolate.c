@@ -109,35 +109,57 @@ static unsigned long block_size(void)
 	return strtoul(text, NULL, 16);
 }
 
-static void memory_offline(void)
+/* A block that holds some of the frames; a drain must be counted. */
+static void take_offline(const char *counter)
 {
 	long drains, block = -1;
-	char path[128];
-	struct tfile f;
 	size_t i, inside = 0;
+	char path[128];
 	bool done;
 
-	block_size();
-	park(&f, 60000);
 	for (i = 0; i < PAGES && block < 0; i++) {
 		block = (long)(frames[i] * PAGE / block_size());
 		if (!is_movable(block))
 			block = -1;
 	}
 	if (block < 0)
-		ktap_skip("no parked frame in ZONE_MOVABLE: boot with movablecore=");
+		ktap_skip("no frame in ZONE_MOVABLE: boot with movablecore=");
 	for (i = 0; i < PAGES; i++)
 		inside += (long)(frames[i] * PAGE / block_size()) == block;
-	drains = vmstat("fpr_drain_isolate");
+	drains = vmstat(counter);
 	snprintf(path, sizeof(path), MEMORY "memory%ld/state", block);
 	done = write_for(path, "offline", 30);
 	if (done)
 		write_text(path, "online_movable");
-	ENSURE(done, "block %ld, with %zu parked frames, does not go offline: %m",
+	ENSURE(done, "block %ld, with %zu of the frames, does not go offline: %m",
 	       block, inside);
-	ENSURE(vmstat("fpr_drain_isolate") > drains, "no drain for isolation");
-	ktap_note("block %ld with %zu parked frames went offline", block,
+	ENSURE(vmstat(counter) > drains, "%s does not rise", counter);
+	ktap_note("block %ld with %zu of the frames went offline", block,
 		  inside);
+}
+
+/* Frames that are parked before: as those of the per-cpu lists. */
+static void memory_offline(void)
+{
+	struct tfile f;
+
+	block_size();
+	park(&f, 60000);
+	take_offline("fpr_drain_pcp");
+}
+
+/* Pages that are migrated away: what they leave is parked then. */
+static void offline_migrates(void)
+{
+	struct tfile f;
+
+	block_size();
+	file_make(&f, ON_TMPFS, PAGES, OWN);
+	peer_start(1);
+	hold_debts();
+	note_frames(&f);
+	leave_stale(&f, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	take_offline("fpr_drain_isolate");
 }
 
 #define CMA	"/sys/kernel/debug/cma/"
@@ -179,7 +201,7 @@ static void contiguous_area(void)
 			  (long)frames[i] < base + count;
 	if (!inside)
 		ktap_skip("no parked frame in the contiguous area");
-	drains = vmstat("fpr_drain_isolate");
+	drains = vmstat("fpr_drain_pcp");
 	half = count - count % 1024;
 	snprintf(text, sizeof(text), "%ld", half);
 	snprintf(path, sizeof(path), CMA "%s/alloc", area);
@@ -190,20 +212,24 @@ static void contiguous_area(void)
 	}
 	ENSURE(done, "%ld pages with %zu parked frames cannot be allocated: %m",
 	       half, inside);
-	ENSURE(vmstat("fpr_drain_isolate") > drains, "no drain for isolation");
+	ENSURE(vmstat("fpr_drain_pcp") > drains, "no drain for the allocation");
 	ktap_note("%zu parked frames were in the way", inside);
 }
 
-/* Compaction meets parked frames, and leaves them alone. */
+/* Compaction wants blocks of free memory: parked frames are to be part of it. */
 static void compaction(void)
 {
 	static uint64_t words[PAGES];
+	long drains = vmstat("fpr_drain_compact");
 	struct tfile f;
 	size_t i;
 	char *p = park(&f, 60000);
 
 	ENSURE(write_text("/proc/sys/vm/compact_memory", "1"),
 	       "compact_memory: %m");
+	ENSURE(vmstat("fpr_drain_compact") > drains, "no drain for compaction");
+	ENSURE(fpr_sysfs("parked") < PAGES / 10, "%ld frames are still parked",
+	       fpr_sysfs("parked"));
 	peer_read(p, PAGES, words);
 	for (i = 0; i < PAGES; i++)
 		ENSURE(words[i] == WORD(OWN) || words[i] == WORD(0xaa) ||
@@ -308,6 +334,7 @@ int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
 		{ "memory_offline", memory_offline, 0 },
+		{ "offline_migrates", offline_migrates, 0 },
 		{ "contiguous_area", contiguous_area, 0 },
 		{ "compaction", compaction, 0 },
 		{ "soft_in_use", soft_in_use, 0 },

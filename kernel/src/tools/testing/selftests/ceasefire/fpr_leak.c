@@ -157,6 +157,42 @@ static void huge_folio(void)
 	attack(ON_HUGE, 512, 16, file_drop, FILL_ANON);
 }
 
+/*
+ * 2 MiB mapped by one entry: such a munmap must flush, since only the first
+ * frame of the folio would be noted. The rest is freed by a hole in the file.
+ */
+static void huge_entry(void)
+{
+	size_t pages = 512, first = 64, seen;
+	struct stranger stranger;
+	struct tfile f;
+	int round;
+
+	stranger_start(&stranger);
+	file_make(&f, ON_HUGE, pages, OWN);
+	peer_start(1);
+	hold_debts();
+	for (round = 0; round < ROUNDS; round++) {
+		char *p = fpr_map(&f, 0, pages, PROT_READ, MAP_SHARED);
+		long huge;
+
+		peer_touch(p, pages);
+		huge = read_kb("/proc/self/smaps_rollup", "ShmemPmdMapped");
+		ENSURE(round || huge == 2048, "not mapped by one entry");
+		MUST(munmap(p, pages * PAGE));
+		MUST(fallocate(f.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			       (off_t)((first + round * PAGES) * PAGE),
+			       PAGES * PAGE));
+		stranger_fill(&stranger, FILL_ANON, FILL_MIB / ROUNDS);
+		seen = aliens(p + (first + round * PAGES) * PAGE, PAGES);
+		ENSURE(!seen, "%zu of %d pages show memory of another owner",
+		       seen, PAGES);
+		file_close(&f);
+		file_make(&f, ON_HUGE, pages, OWN);
+	}
+	stranger_stop(&stranger);
+}
+
 /* The pages leave through reclaim, for a stranger that wants all memory. */
 static void reclaimed(void)
 {
@@ -191,6 +227,7 @@ int main(int argc, char **argv)
 		{ "to_slab", to_slab, 0 },
 		{ "large_folio", large_folio, 0 },
 		{ "huge_folio", huge_folio, 0 },
+		{ "huge_entry", huge_entry, 0 },
 		{ "reclaimed", reclaimed, 300 },
 	};
 

@@ -291,6 +291,38 @@ static void userfault_unmap(void)
 	       (unsigned long long)watcher.end);
 }
 
+/* What is locked is counted, and what is gone is not. */
+static void locked_is_counted(void)
+{
+	long before = read_kb("/proc/self/status", "VmLck");
+	char *p;
+
+	start();
+	leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	p = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED | MAP_LOCKED);
+	ENSURE(read_kb("/proc/self/status", "VmLck") ==
+	       before + (long)(LENGTH / 1024), "the mapping is not locked");
+	MUST(munmap(p, LENGTH));
+	ENSURE(read_kb("/proc/self/status", "VmLck") == before,
+	       "%ld kB are still locked after the munmap",
+	       read_kb("/proc/self/status", "VmLck") - before);
+}
+
+/* A sealed mapping cannot be unmapped. */
+static void sealed_stays(void)
+{
+	char *p;
+
+	start();
+	leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	p = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
+	if (syscall(462 /* mseal */, p, LENGTH, 0))
+		ktap_skip("no mseal: %s", strerror(errno));
+	ENSURE(munmap(p, LENGTH) == -1 && errno == EPERM,
+	       "a sealed mapping was unmapped");
+	ENSURE(probe_read(p) == WORD(OWN), "the sealed mapping is gone");
+}
+
 /*
  * A device that mirrors the page tables hears of invalidations from the flush:
  * while there is one, every munmap flushes.
@@ -392,6 +424,8 @@ int main(int argc, char **argv)
 		{ "pinning_fails", pinning_fails, 0 },
 		{ "core_dump", core_dump, 0 },
 		{ "userfault_unmap", userfault_unmap, 0 },
+		{ "locked_is_counted", locked_is_counted, 0 },
+		{ "sealed_stays", sealed_stays, 0 },
 		{ "secondary_mmu", secondary_mmu, 0 },
 		{ "threads_come_and_go", threads_come_and_go, 0 },
 		{ "many_processes", many_processes, 0 },

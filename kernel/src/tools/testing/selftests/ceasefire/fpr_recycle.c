@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "env.h"
@@ -184,6 +186,84 @@ static void other_process(void)
 	stranger_stop(&stranger);
 }
 
+static char *foreign_at;
+
+static long map_foreign(long unused)
+{
+	(void)unused;
+	foreign_at = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED | MAP_FPR,
+			  foreign.fd, 0);
+	return (long)foreign_at;
+}
+
+/*
+ * A look into another process faults its pages in, with its rights: the frames
+ * must not be those that we still reach.
+ */
+static void remote_fault(void)
+{
+	static char buffer[PAGES * PAGE];
+	struct iovec to = { buffer, sizeof(buffer) }, from = to;
+	struct stranger stranger;
+	struct tfile f;
+	long recycles;
+	char *p;
+
+	file_make(&foreign, ON_DISK, PAGES, SECRET);
+	file_drop(&foreign);
+	stranger_start(&stranger);
+	file_make(&f, ON_DISK, PAGES, OWN);
+	peer_start(1);
+	hold_debts();
+	from.iov_base = (void *)stranger_call(&stranger, map_foreign, 0);
+	ENSURE(from.iov_base != MAP_FAILED, "mmap in the other process");
+	p = park(&f, PAGES);
+	recycles = vmstat("fpr_recycle");
+	ENSURE(process_vm_readv(stranger.pid, &to, 1, &from, 1, 0) ==
+	       (ssize_t)sizeof(buffer), "process_vm_readv: %m");
+	recycles = vmstat("fpr_recycle") - recycles;
+	ENSURE(buffer[0] == (char)SECRET, "wrong data");
+	ENSURE(!peer_count(p, PAGES, WORD(SECRET)),
+	       "pages of another process's file are readable");
+	ENSURE(!recycles, "another process's file got %ld of our frames",
+	       recycles);
+	stranger_stop(&stranger);
+}
+
+#define MPOL_BIND	2
+
+/* Where memory comes from is for the policy of the process to say. */
+static void by_policy(void)
+{
+	unsigned long node = 1UL << 1;
+	void *pages[PAGES];
+	int nodes[PAGES];
+	struct tfile f, g;
+	size_t i;
+	char *q;
+
+	if (syscall(SYS_set_mempolicy, MPOL_BIND, &node, 64) ||
+	    syscall(SYS_set_mempolicy, 0, NULL, 0))
+		ktap_skip("no second memory node");
+	file_make(&f, ON_DISK, PAGES, OWN);
+	file_make(&g, ON_DISK, PAGES, NEXT);
+	file_drop(&g);
+	peer_start(1);
+	hold_debts();
+	park(&f, PAGES);
+	MUST(syscall(SYS_set_mempolicy, MPOL_BIND, &node, 64));
+	q = fpr_map(&g, 0, PAGES, PROT_READ, MAP_SHARED);
+	for (i = 0; i < PAGES; i++) {
+		pages[i] = q + i * PAGE;
+		ENSURE(probe_read(pages[i]) == WORD(NEXT), "wrong data");
+	}
+	MUST(syscall(SYS_move_pages, 0, (unsigned long)PAGES, pages, NULL,
+		     nodes, 0));
+	for (i = 0; i < PAGES; i++)
+		ENSURE(nodes[i] == 1, "page %zu is on node %d, not 1", i,
+		       nodes[i]);
+}
+
 /* A file of so many extents that their tree needs blocks of its own. */
 static void make_fragmented(struct tfile *f)
 {
@@ -245,6 +325,8 @@ int main(int argc, char **argv)
 		{ "plain_read", plain_read, 0 },
 		{ "plain_mapping", plain_mapping, 0 },
 		{ "other_process", other_process, 0 },
+		{ "remote_fault", remote_fault, 0 },
+		{ "by_policy", by_policy, 0 },
 		{ "metadata", metadata, 0 },
 	};
 

@@ -187,11 +187,11 @@ static void mremap_old(void)
 	       seen, PAGES);
 }
 
-/* Two neighbours in the arena: the first grows over what the second was. */
-static void grow_in_place(void)
+/* Two neighbours in the arena, of which the second one is gone but stale. */
+static char *stale_neighbour(char **low_at)
 {
 	struct tfile low, high;
-	char *p = NULL, *q = NULL, *r;
+	char *p = NULL, *q = NULL;
 	size_t held = 0;
 	int tries;
 
@@ -201,6 +201,7 @@ static void grow_in_place(void)
 	hold_debts();
 	for (tries = 0; tries < 20 && !holds_enough(held, PAGES); tries++) {
 		p = fpr_map(&low, 0, PAGES, PROT_READ, MAP_SHARED);
+		peer_touch(p, PAGES);
 		q = fpr_map(&high, 0, PAGES, PROT_READ, MAP_SHARED);
 		ENSURE(q == p + LENGTH, "the mappings are not neighbours");
 		peer_touch(q, PAGES);
@@ -209,9 +210,44 @@ static void grow_in_place(void)
 		held = peer_count(q, PAGES, WORD(OWN));
 	}
 	ENSURE(holds_enough(held, PAGES), "the peer holds nothing stale");
+	*low_at = p;
+	return q;
+}
+
+/* The first one grows over what the second was. */
+static void grow_in_place(void)
+{
+	char *p, *q = stale_neighbour(&p), *r;
+
 	r = mremap(p, LENGTH, 2 * LENGTH, 0);
 	ENSURE(r == p, "mremap: %m");
 	expect(q, PAGES, NEW);
+}
+
+/* The live neighbour keeps the page table: nothing goes, but a flush is due. */
+static void fixed_beside(void)
+{
+	char *p, *q = stale_neighbour(&p), *r = map_new(q, MAP_FIXED);
+
+	memset(r, NEW, LENGTH);
+	expect(q, PAGES, NEW);
+}
+
+/* Where the next mapping with the flag would go, there is another one now. */
+static void next_is_taken(void)
+{
+	char *p = stale_at(PAGES), *q, *r;
+	struct tfile f;
+	size_t i;
+
+	file_make(&f, ON_TMPFS, PAGES, NEW);
+	q = map_new(p + LENGTH, MAP_FIXED_NOREPLACE);
+	memset(q, OWN, LENGTH);
+	r = fpr_map(&f, 0, PAGES, PROT_READ, MAP_SHARED);
+	ENSURE(r >= q + LENGTH || r + LENGTH <= q,
+	       "a new mapping replaces one that is in use");
+	for (i = 0; i < LENGTH; i++)
+		ENSURE(q[i] == OWN, "byte %zu of other memory changed", i);
 }
 
 static long raw_brk(void *at)
@@ -294,29 +330,37 @@ static void special_mapping(void)
 	ktap_fail("the vdso is not at the place under attack");
 }
 
-/* The arena comes round: the same address, another file. */
+#define WRAPS	8
+
+/*
+ * The arena comes round: the same address, another file. It is small, so that
+ * the peer still holds its translations by then, and comes round more than once.
+ */
 static void wrap(void)
 {
 	struct tfile a, b;
 	char *p, *q;
-	int i;
+	int i, round;
 
-	fpr_arena_size(64 * MIB);
+	fpr_arena_size(4 * MIB);
 	file_make(&a, ON_TMPFS, PAGES, OWN);
 	file_make(&b, ON_TMPFS, PAGES, NEW);
 	peer_start(1);
 	hold_debts();
-	p = leave_stale(&a, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
-	for (i = 0; i < 100000; i++) {
-		q = fpr_map(&b, 0, PAGES, PROT_READ, MAP_SHARED);
-		if (q < p + LENGTH && p < q + LENGTH)
-			break;
+	for (round = 0; round < WRAPS; round++) {
+		p = leave_stale(&a, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+		for (i = 0; i < 1000; i++) {
+			q = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED | MAP_FPR,
+				 b.fd, 0);
+			if (q < p + LENGTH && p < q + LENGTH)
+				break;
+			MUST(munmap(q, LENGTH));
+		}
+		ENSURE(q < p + LENGTH && p < q + LENGTH,
+		       "the arena did not come round after %d mappings", i);
+		expect(q, PAGES, NEW);
 		MUST(munmap(q, LENGTH));
 	}
-	ENSURE(q < p + LENGTH && p < q + LENGTH,
-	       "the arena did not come round after %d mappings", i);
-	ktap_note("the address came back after %d mappings", i);
-	expect(q, PAGES, NEW);
 }
 
 /* Below 4 GiB there is no arena, so no skip either. */
@@ -368,6 +412,8 @@ int main(int argc, char **argv)
 		{ "mremap_replaces", mremap_replaces, 0 },
 		{ "mremap_old", mremap_old, 0 },
 		{ "grow_in_place", grow_in_place, 0 },
+		{ "fixed_beside", fixed_beside, 0 },
+		{ "next_is_taken", next_is_taken, 0 },
 		{ "brk_over", brk_over, 0 },
 		{ "stack_grows", stack_grows, 0 },
 		{ "special_mapping", special_mapping, 0 },

@@ -212,6 +212,85 @@ static void anon_shared(void)
 	stranger_stop(&child);
 }
 
+/* A page of code: mov $value, %eax; ret. */
+static void make_code(struct tfile *f, unsigned char value)
+{
+	const unsigned char code[] = { 0xb8, value, 0, 0, 0, 0xc3 };
+	size_t i;
+
+	file_make(f, ON_DISK, PAGES, 0);
+	for (i = 0; i < PAGES; i++)
+		MUST(pwrite(f->fd, code, sizeof(code), (off_t)(i * PAGE)));
+	/* Clean, so that it can be dropped. */
+	MUST(fsync(f->fd));
+}
+
+static size_t calls_that_return(const char *p, uint64_t value)
+{
+	uint64_t results[PAGES];
+	size_t i, count = 0;
+
+	peer_call(p, PAGES, results);
+	for (i = 0; i < PAGES; i++)
+		count += results[i] == value;
+	return count;
+}
+
+/*
+ * The right to execute one file is not the right to execute another one, whose
+ * pages come to be where the first one's were.
+ */
+static void code_recycled(void)
+{
+	struct tfile code, other;
+	size_t left = 0, run;
+	char *p, *q;
+	int tries;
+
+	make_code(&code, 1);
+	make_code(&other, 2);
+	file_drop(&other);
+	peer_start(1);
+	hold_debts();
+	for (tries = 0; tries < 10 && left < PAGES * 7 / 8; tries++) {
+		p = mmap(NULL, LENGTH, PROT_READ | PROT_EXEC,
+			 MAP_SHARED | MAP_FPR, code.fd, 0);
+		ENSURE(p != MAP_FAILED, "mmap: %m");
+		ENSURE(calls_that_return(p, 1) == PAGES, "the code does not run");
+		MUST(munmap(p, LENGTH));
+		left = calls_that_return(p, 1);
+		/* Time for the kernel to make room for tags. */
+		sleep_ms(5);
+	}
+	file_drop(&code);
+	q = fpr_map(&other, 0, PAGES, PROT_READ, MAP_SHARED);
+	peer_touch(q, PAGES);
+	run = calls_that_return(p, 2);
+	ENSURE(!run, "%zu of %d pages of a file that is not executable were executed",
+	       run, PAGES);
+	ENSURE(!left, "%zu of %d pages were executed after their munmap", left,
+	       PAGES);
+}
+
+/* Executable only later: the same. */
+static void code_later(void)
+{
+	struct tfile code;
+	size_t left;
+	char *p;
+
+	make_code(&code, 1);
+	peer_start(1);
+	hold_debts();
+	p = fpr_map(&code, 0, PAGES, PROT_READ, MAP_SHARED);
+	MUST(mprotect(p, LENGTH, PROT_READ | PROT_EXEC));
+	ENSURE(calls_that_return(p, 1) == PAGES, "the code does not run");
+	fpr_unmap_flushes(p, PAGES);
+	left = calls_that_return(p, FAULTED);
+	ENSURE(left == PAGES, "%zu of %d pages were executed after their munmap",
+	       PAGES - left, PAGES);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -223,6 +302,8 @@ int main(int argc, char **argv)
 		{ "dirty_by_other", dirty_by_other, 0 },
 		{ "private_written", private_written, 0 },
 		{ "anon_shared", anon_shared, 0 },
+		{ "code_recycled", code_recycled, 0 },
+		{ "code_later", code_later, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

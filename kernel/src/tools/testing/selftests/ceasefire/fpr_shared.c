@@ -154,11 +154,15 @@ static long second_secrets(long unused)
 	return (long)peer_count(second_stale, PAGES, WORD(SECRET));
 }
 
-/* Two processes with a peer each, on CPUs of their own. */
-static void two_peers(void)
+/*
+ * Two processes with a peer each, on CPUs of their own; their debts are settled
+ * by the drains when the file goes, or by time (@age_ms) before.
+ */
+static void two_peers_until(long age_ms)
 {
+	long ages = vmstat("fpr_drain_age");
 	struct stranger second, stranger;
-	long shared, secrets;
+	long shared, secrets, parks;
 	char *p;
 
 	need_cpus(3);
@@ -169,15 +173,37 @@ static void two_peers(void)
 	peer_start(1);
 	hold_debts();
 	p = leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	if (age_ms)
+		fpr_set("debt_age_ms", age_ms);
 	ENSURE(!stranger_call(&second, second_leaves, 2), "second process");
 	shared_tags = vmstat("fpr_shared") - shared;
+	if (age_ms) {
+		/* Ours was queued with the long time; theirs, the shared one. */
+		ENSURE(wait_vmstat_above("fpr_drain_age", ages + 1, 60),
+		       "the debts do not get old");
+		/* The work that counts it waits for the ticks after that. */
+		sleep_ms((unsigned int)age_ms);
+	}
+	parks = vmstat("fpr_park");
 	file_drop(&file);
+	parks = vmstat("fpr_park") - parks;
+	ENSURE(!age_ms || !parks, "%ld frames were still parked", parks);
 	look(&stranger, p);
 	secrets = stranger_call(&second, second_secrets, 0);
 	ENSURE(!secrets, "%ld of %d pages of another process are readable in the second one",
 	       secrets, PAGES);
 	stranger_stop(&stranger);
 	stranger_stop(&second);
+}
+
+static void two_peers(void)
+{
+	two_peers_until(0);
+}
+
+static void two_peers_age(void)
+{
+	two_peers_until(4000);
 }
 
 /*
@@ -276,6 +302,7 @@ int main(int argc, char **argv)
 		{ "second_flushes", second_flushes, 0 },
 		{ "first_was_other", first_was_other, 0 },
 		{ "two_peers", two_peers, 0 },
+		{ "two_peers_age", two_peers_age, 0 },
 		{ "parts_of_a_folio", parts_of_a_folio, 0 },
 		{ "workers", workers, 300 },
 	};

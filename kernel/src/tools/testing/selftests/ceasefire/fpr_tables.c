@@ -186,7 +186,8 @@ static void unmap_everything(void)
 	ENSURE(probe_read(p) == WORD(OWN), "wrong data");
 	leave_skipped(&file, 0, PAGES);
 	fpr_unmap(p, PAGES);
-	steps = fpr_map(&code, 0, 1, PROT_READ | PROT_EXEC, MAP_SHARED);
+	steps = fpr_map(&code, 0, 1, PROT_READ, MAP_SHARED);
+	MUST(mprotect(steps, PAGE, PROT_READ | PROT_EXEC));
 	ENSURE(steps > p, "the arena does not go upwards");
 	signal(SIGSEGV, SIG_DFL);
 	/* Or the kernel misses its restartable-sequence area before the end. */

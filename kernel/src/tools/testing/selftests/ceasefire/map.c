@@ -38,7 +38,7 @@ void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
 /* Why a munmap flushed, from the counters before. */
 static const char *const reasons[] = {
 	"local", "tags", "dirty", "anon", "special", "notifier", "outside",
-	"tables", "nested", "disabled",
+	"mixed", "tables", "nested", "disabled",
 };
 
 #define REASONS	KTAP_COUNT(reasons)

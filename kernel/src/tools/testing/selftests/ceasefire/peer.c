@@ -14,7 +14,7 @@
 /* A request takes microseconds; the machine may be a busy emulator. */
 #define PEER_LIMIT_S	60
 
-enum request { IDLE, READ, WRITE, WATCH };
+enum request { IDLE, READ, WRITE, CALL, WATCH };
 
 static struct {
 	enum request request;
@@ -103,6 +103,20 @@ static bool quiet_write(uint64_t *addr, uint64_t word)
 	return done;
 }
 
+static uint64_t quiet_call(const void *addr)
+{
+	volatile uint64_t result = FAULTED;
+
+	if (!sigsetjmp(probe_env, 0)) {
+		unsigned int (*call)(void) = (unsigned int (*)(void))addr;
+
+		probing = 1;
+		result = call();
+	}
+	probing = 0;
+	return result;
+}
+
 static void serve_watch(void)
 {
 	size_t i;
@@ -134,6 +148,8 @@ static void serve(enum request request)
 
 		if (request == READ)
 			peer.words[i] = quiet_read(at);
+		else if (request == CALL)
+			peer.words[i] = quiet_call(at);
 		else
 			peer.words[i] = quiet_write(at, peer.word);
 	}
@@ -240,6 +256,13 @@ size_t peer_write(void *addr, size_t pages, uint64_t word)
 	for (i = 0; i < pages; i++)
 		count += peer.words[i] != 0;
 	return count;
+}
+
+void peer_call(const void *addr, size_t pages, uint64_t *results)
+{
+	begin(CALL, addr, pages, 0);
+	finish();
+	memcpy(results, peer.words, pages * sizeof(*results));
 }
 
 void peer_begin_watch(const void *addr, size_t pages, uint64_t expected)

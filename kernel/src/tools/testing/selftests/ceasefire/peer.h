@@ -37,6 +37,11 @@ void peer_read(const void *addr, size_t pages, uint64_t *words);
 size_t peer_count(const void *addr, size_t pages, uint64_t word);
 /* Write @word to each page; returns how many of the writes went through. */
 size_t peer_write(void *addr, size_t pages, uint64_t word);
+/*
+ * Run the function that each page begins with; its result, or FAULTED. It must
+ * be short, without a stack frame, and leave a number in %eax.
+ */
+void peer_call(const void *addr, size_t pages, uint64_t *results);
 
 /* A request in two halves: the peer runs while the caller does its part. */
 void peer_begin_watch(const void *addr, size_t pages, uint64_t expected);
