@@ -207,6 +207,22 @@ static void leave_little(struct stranger *s)
 		stranger_fill(s, FILL_ANON, (size_t)(spare_mib() - 24));
 }
 
+/*
+ * kswapd gives up after many vain attempts, perhaps of earlier cases, until
+ * somebody else has reclaimed something: clean pages of a file.
+ */
+static void revive_kswapd(void)
+{
+	struct stranger stranger;
+	struct tfile cache;
+
+	file_make(&cache, ON_DISK, 32 * MIB / PAGE, OWN);
+	stranger_start(&stranger);
+	stranger_fill(&stranger, FILL_ANON, (size_t)free_mib() + 8);
+	stranger_stop(&stranger);
+	file_close(&cache);
+}
+
 /* All of the memory but a little, and give the kernel's threads time. */
 static void by_kswapd(void)
 {
@@ -215,6 +231,7 @@ static void by_kswapd(void)
 	struct tfile f;
 	int i;
 
+	revive_kswapd();
 	stranger_start(&stranger);
 	start(&f, LARGE_POOL);
 	leave_little(&stranger);

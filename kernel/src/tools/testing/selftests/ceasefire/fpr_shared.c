@@ -66,18 +66,23 @@ static void second_maps(struct stranger *second, long first)
 	       "no munmap of the second process skipped");
 }
 
-/* Drop the file, let a stranger take memory, look through stale entries. */
-static void look(struct stranger *stranger, const char *p)
+/* Let a stranger take so much memory, look through stale entries. */
+static void look_after(struct stranger *stranger, size_t mib, const char *p)
 {
 	size_t secrets;
 
-	stranger_fill(stranger, FILL_ANON, FILL_MIB);
+	stranger_fill(stranger, FILL_ANON, mib);
 	secrets = peer_count(p, PAGES, WORD(SECRET));
 	ENSURE(!secrets, "%zu of %d pages of another process are readable",
 	       secrets, PAGES);
 	ENSURE(shared_tags >= PAGES,
 	       "%ld tags became shared ones, %d frames are", shared_tags,
 	       PAGES);
+}
+
+static void look(struct stranger *stranger, const char *p)
+{
+	look_after(stranger, FILL_MIB, p);
 }
 
 static char *both_hold(struct stranger *second, struct stranger *stranger,
@@ -160,7 +165,7 @@ static long second_secrets(long unused)
  */
 static void two_peers_until(long age_ms)
 {
-	long ages = vmstat("fpr_drain_age");
+	long ages = vmstat("fpr_drain_age"), ticks = vmstat("fpr_tick_flush");
 	struct stranger second, stranger;
 	long shared, secrets, parks;
 	char *p;
@@ -188,6 +193,8 @@ static void two_peers_until(long age_ms)
 	file_drop(&file);
 	parks = vmstat("fpr_park") - parks;
 	ENSURE(!age_ms || !parks, "%ld frames were still parked", parks);
+	ENSURE(!age_ms || vmstat("fpr_tick_flush") > ticks,
+	       "no tick has flushed");
 	look(&stranger, p);
 	secrets = stranger_call(&second, second_secrets, 0);
 	ENSURE(!secrets, "%ld of %d pages of another process are readable in the second one",
@@ -229,7 +236,10 @@ static void parts_of_a_folio(void)
 	file_drop(&file);
 	ENSURE(vmstat("fpr_park") - parks >= 512, "the folio was not parked");
 	stranger_stop(&second);
-	look(&stranger, p);
+	/* Whole folios are the last that small requests are served from. */
+	look_after(&stranger,
+		   (size_t)read_kb("/proc/meminfo", "MemFree") / 1024 * 3 / 4,
+		   p);
 	stranger_stop(&stranger);
 }
 
