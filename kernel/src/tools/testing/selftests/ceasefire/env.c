@@ -87,6 +87,8 @@ void fpr_set(const char *name, long value)
 	       SYSFS, name, value);
 }
 
+#define HUGEPAGES	"/proc/sys/vm/nr_hugepages"
+
 void fpr_save_settings(struct fpr_settings *s)
 {
 	s->enabled = fpr_sysfs("enabled");
@@ -95,6 +97,7 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->skip_local = read_number(DEBUGFS "skip_local");
 	s->flush_delay_us = read_number(DEBUGFS "flush_delay_us");
 	s->arena_size = read_number(DEBUGFS "arena_size");
+	s->hugepages = read_number(HUGEPAGES);
 }
 
 void fpr_restore_settings(const struct fpr_settings *s)
@@ -102,6 +105,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 	try_set(SYSFS, "enabled", s->enabled);
 	try_set(SYSFS, "pool_limit", s->pool_limit);
 	try_set(SYSFS, "debt_age_ms", s->debt_age_ms);
+	if (s->hugepages >= 0)
+		try_set("", HUGEPAGES, s->hugepages);
 	if (s->skip_local >= 0) {
 		try_set(DEBUGFS, "skip_local", s->skip_local);
 		try_set(DEBUGFS, "flush_delay_us", s->flush_delay_us);
@@ -243,6 +248,18 @@ bool find_mapping(const char *name, unsigned long *start, unsigned long *end)
 			sscanf(line, "%lx-%lx", start, end) == 2;
 	fclose(f);
 	return found;
+}
+
+void leave_free(long mib)
+{
+	long spare = read_kb("/proc/meminfo", "MemFree") / 1024 - mib;
+	char text[24];
+
+	if (spare < 2)
+		return;
+	snprintf(text, sizeof(text), "%ld",
+		 read_number(HUGEPAGES) + spare / 2);
+	ENSURE(write_text(HUGEPAGES, text), "%s: %m", HUGEPAGES);
 }
 
 void pin_to_cpu(int cpu)

@@ -18,10 +18,14 @@
 #define MAP_FPR	0x800000
 #endif
 
-/* The writable files of /sys/kernel/mm/ceasefire/fpr and its debugfs. */
+/*
+ * The writable files of /sys/kernel/mm/ceasefire/fpr and its debugfs, and what
+ * leave_free() takes.
+ */
 struct fpr_settings {
 	long enabled, pool_limit, debt_age_ms;
 	long skip_local, flush_delay_us, arena_size;
+	long hugepages;
 };
 
 bool fpr_supported(void);
@@ -57,6 +61,12 @@ long read_kb(const char *path, const char *name);
 bool smaps_has_flag(const void *addr, const char *code);
 /* The mapping that /proc/self/maps calls @name. */
 bool find_mapping(const char *name, unsigned long *start, unsigned long *end);
+
+/*
+ * Take memory that nobody can reclaim until about @mib MiB are free: huge pages,
+ * which need not be written to. The runner gives it back.
+ */
+void leave_free(long mib);
 
 void pin_to_cpu(int cpu);
 int online_cpus(void);

@@ -203,6 +203,8 @@ static long spare_mib(void)
 
 static void leave_little(struct stranger *s)
 {
+	leave_free(free_mib() - spare_mib() + 24);
+	/* What is left in pieces. */
 	if (spare_mib() > 24)
 		stranger_fill(s, FILL_ANON, (size_t)(spare_mib() - 24));
 }
@@ -217,6 +219,7 @@ static void revive_kswapd(void)
 	struct tfile cache;
 
 	file_make(&cache, ON_DISK, 32 * MIB / PAGE, OWN);
+	leave_free(128);
 	stranger_start(&stranger);
 	stranger_fill(&stranger, FILL_ANON, (size_t)free_mib() + 8);
 	stranger_stop(&stranger);
@@ -305,8 +308,11 @@ static void by_reclaim(void)
 		free_stale(&f);
 		ktap_note("%ld frames parked, %ld MiB free",
 			  fpr_sysfs("parked"), free_mib());
-		/* A part of the pool is needed for this. */
-		stranger_fill(&stranger, FILL_ANON, (size_t)spare_mib() + 8);
+		/*
+		 * A part of the pool is needed for this; other zones than the
+		 * usual one may have 16 MiB.
+		 */
+		stranger_fill(&stranger, FILL_ANON, (size_t)spare_mib() + 24);
 		if (vmstat("fpr_drain_reclaim") > drains)
 			break;
 	}
@@ -363,7 +369,8 @@ static void stream_under_pressure(void)
 	file_make(&f, ON_DISK, 16 * MIB / PAGE, OWN);
 	peer_start(1);
 	hopeless = vmstat("pgscan_direct");
-	stranger_fill(&stranger, FILL_ANON, (size_t)total * 8 / 10);
+	leave_free(total * 3 / 10);
+	stranger_fill(&stranger, FILL_ANON, (size_t)total / 10);
 	end = seconds() + 10;
 	while (seconds() < end) {
 		size_t at;

@@ -205,6 +205,7 @@ static void reclaimed(void)
 	file_make(&f, ON_DISK, PAGES, OWN);
 	peer_start(1);
 	hold_debts();
+	leave_free(192);
 	p = leave_stale(&f, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
 	/* What is free, and a good part of what the page cache has. */
 	mib = (size_t)read_kb("/proc/meminfo", "MemAvailable") / 1024;

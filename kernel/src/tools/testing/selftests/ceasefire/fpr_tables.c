@@ -30,7 +30,10 @@
 
 /* A table for 1 GiB of small mappings, and the ones above it. */
 #define TABLES_KB	4096
-#define DEFAULT_CYCLES	100000
+#define DEFAULT_CYCLES	30000
+
+/* More of 2 MiB than leave tables for a drain, by far. */
+#define SPARSE_CYCLES	5000
 
 static struct tfile file;
 
@@ -92,7 +95,7 @@ static void bounded_sparse(void)
 	prepare(pages);
 	start = read_kb("/proc/self/status", "VmPTE");
 	drains = vmstat("fpr_drain_tables");
-	for (i = 0; i < 20000; i++) {
+	for (i = 0; i < SPARSE_CYCLES; i++) {
 		volatile char *p = mmap(NULL, 2 * MIB, PROT_READ,
 					MAP_SHARED | MAP_FPR, file.fd, 0);
 
@@ -239,6 +242,7 @@ static void exit_by_oom(void)
 
 		write_text("/proc/self/oom_score_adj", "1000");
 		leave_tables();
+		leave_free(128);
 		for (;;) {
 			hog = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,

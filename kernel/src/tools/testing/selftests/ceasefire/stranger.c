@@ -110,6 +110,18 @@ static long fill_slab(long mib)
 	return 0;
 }
 
+static long fill_huge(long mib)
+{
+	size_t length = (size_t)mib * MIB;
+	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || madvise(p, length, MADV_HUGEPAGE))
+		return -1;
+	memset(p, SECRET, length);
+	return 0;
+}
+
 static void serve(int from, int to)
 {
 	struct order order;
@@ -162,7 +174,7 @@ void stranger_fill(struct stranger *s, enum fill kind, size_t mib)
 	static long (*const calls[])(long) = {
 		[FILL_ANON] = fill_anon, [FILL_FILE] = fill_file,
 		[FILL_PIPE] = fill_pipe, [FILL_TABLE] = fill_table,
-		[FILL_SLAB] = fill_slab,
+		[FILL_SLAB] = fill_slab, [FILL_HUGE] = fill_huge,
 	};
 
 	ENSURE(!stranger_call(s, calls[kind], (long)mib),

@@ -22,6 +22,7 @@ enum fill {
 	FILL_PIPE,	/* kernel pages: pipe buffers */
 	FILL_TABLE,	/* page tables */
 	FILL_SLAB,	/* slab objects */
+	FILL_HUGE,	/* anonymous memory in folios of 2 MiB */
 };
 
 struct stranger {
