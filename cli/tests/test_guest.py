@@ -78,7 +78,9 @@ def test_time_limit_is_status_124_and_ends_qemu(ceasefire: Runner) -> None:
     done = ceasefire("vm", "--timeout", "8", "--append", mark, "--", "sleep", "600")
     assert done.returncode == 124
     assert time.monotonic() - started < 60
-    assert done.stderr.count("\n") == 1
+    # An emulator that lost a code patch is started again, and that is said.
+    said = [line for line in done.stderr.splitlines() if "lost a code patch" not in line]
+    assert len(said) == 1
     assert not has_qemu(mark)
 
 

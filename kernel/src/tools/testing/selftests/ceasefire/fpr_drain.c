@@ -5,13 +5,8 @@
  * be killed for memory.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -29,6 +24,12 @@
 
 /* A pool that is worth draining: 32 MiB. */
 #define LARGE_POOL	8192
+
+/* One that kswapd leaves alone. */
+#define FEW_PAGES	24
+
+/* Ten times what a drain by age takes here. */
+#define LIMIT_S		8
 
 /* How often to look in 50 ms whether it was drained. */
 #define WAITS		40
@@ -96,7 +97,7 @@ static void at_limit(void)
 	}
 	ktap_note("at most %ld frames were parked, the limit is %d", most,
 		  2 * PAGES);
-	ENSURE(fpr_wait_sysfs_at_most("parked", 2 * PAGES, 20),
+	ENSURE(fpr_wait_sysfs_at_most("parked", 2 * PAGES, LIMIT_S),
 	       "%ld frames stay parked, the limit is %d", fpr_sysfs("parked"),
 	       2 * PAGES);
 	ENSURE(wait_vmstat_above("fpr_drain_limit", drains, 5),
@@ -112,8 +113,9 @@ static void age_of_frames(void)
 	start(&f, PAGES);
 	fpr_set("debt_age_ms", 500);
 	park(&f);
-	ENSURE(fpr_wait_sysfs_at_most("parked", 0, 20),
-	       "%ld frames are still parked after 20 s", fpr_sysfs("parked"));
+	ENSURE(fpr_wait_sysfs_at_most("parked", 0, LIMIT_S),
+	       "%ld frames are still parked after %d s",
+	       fpr_sysfs("parked"), LIMIT_S);
 	ENSURE(wait_vmstat_above("fpr_drain_age", drains, 5),
 	       "no drain for age");
 }
@@ -130,9 +132,9 @@ static void age_of_rights(void)
 	p = leave_stale(&f, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
 	begin = seconds();
 	while (peer_count(p, PAGES, FAULTED) < PAGES) {
-		ENSURE(seconds() < begin + 20,
-		       "the peer still reads %zu of %d pages after 20 s",
-		       PAGES - peer_count(p, PAGES, FAULTED), PAGES);
+		ENSURE(seconds() < begin + LIMIT_S,
+		       "the peer still reads %zu of %d pages after %d s",
+		       PAGES - peer_count(p, PAGES, FAULTED), PAGES, LIMIT_S);
 		sleep_ms(20);
 	}
 	ktap_note("unreachable after %.1f s", seconds() - begin);
@@ -183,7 +185,7 @@ static void age_repeats(void)
 	fpr_set("debt_age_ms", 100);
 	for (round = 0; round < 10; round++) {
 		free_stale(&f);
-		ENSURE(fpr_wait_sysfs_at_most("parked", 0, 20),
+		ENSURE(fpr_wait_sysfs_at_most("parked", 0, LIMIT_S),
 		       "round %d: %ld frames stay parked", round,
 		       fpr_sysfs("parked"));
 		file_fill(&f, 0, PAGES, OWN);
@@ -221,7 +223,7 @@ static void revive_kswapd(void)
 	file_make(&cache, ON_DISK, 32 * MIB / PAGE, OWN);
 	leave_free(128);
 	stranger_start(&stranger);
-	stranger_fill(&stranger, FILL_ANON, (size_t)free_mib() + 8);
+	stranger_fill(&stranger, FILL_ANON, (size_t)spare_mib() + 16);
 	stranger_stop(&stranger);
 	file_close(&cache);
 }
@@ -256,68 +258,28 @@ static void by_kswapd(void)
 	stranger_stop(&stranger);
 }
 
-/* Keep kswapd behind the peer, which never sleeps. */
-static void hinder_kswapd(void)
-{
-	struct sched_param param = { 0 };
-	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(1, &set);
-	while (proc && (entry = readdir(proc))) {
-		char path[300], name[16] = "";
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		if (fgets(name, sizeof(name), f) &&
-		    !strncmp(name, "kswapd", 6)) {
-			sched_setaffinity(atoi(entry->d_name), sizeof(set),
-					  &set);
-			sched_setscheduler(atoi(entry->d_name), SCHED_IDLE,
-					   &param);
-		}
-		fclose(f);
-	}
-	if (proc)
-		closedir(proc);
-}
-
-/* Faster than kswapd: the allocating task itself takes from the pool. */
+/*
+ * The allocating task itself takes from the pool before it reclaims. Of so few
+ * frames kswapd keeps off, so it cannot be faster.
+ */
 static void by_reclaim(void)
 {
 	long drains = vmstat("fpr_drain_reclaim");
 	struct stranger stranger;
 	struct tfile f;
-	int i;
+	long mib;
 
 	stranger_start(&stranger);
-	start(&f, LARGE_POOL);
-	hinder_kswapd();
-	for (i = 0; i < 4; i++) {
-		if (i) {
-			stranger_stop(&stranger);
-			stranger_start(&stranger);
-			file_fill(&f, 0, LARGE_POOL, OWN);
-		}
-		leave_little(&stranger);
-		free_stale(&f);
-		ktap_note("%ld frames parked, %ld MiB free",
-			  fpr_sysfs("parked"), free_mib());
-		/*
-		 * A part of the pool is needed for this; other zones than the
-		 * usual one may have 16 MiB.
-		 */
-		stranger_fill(&stranger, FILL_ANON, (size_t)spare_mib() + 24);
-		if (vmstat("fpr_drain_reclaim") > drains)
-			break;
-	}
+	start(&f, FEW_PAGES);
+	leave_little(&stranger);
+	park(&f);
+	for (mib = spare_mib() + 128;
+	     mib > 0 && vmstat("fpr_drain_reclaim") == drains; mib--)
+		stranger_fill(&stranger, FILL_ANON, 1);
 	ENSURE(vmstat("fpr_drain_reclaim") > drains,
 	       "reclaim did not drain the pool");
+	ENSURE(!fpr_sysfs("parked"), "%ld frames are still parked",
+	       fpr_sysfs("parked"));
 	stranger_stop(&stranger);
 }
 

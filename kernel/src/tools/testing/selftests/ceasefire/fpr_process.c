@@ -280,7 +280,7 @@ static void userfault_unmap(void)
 	}
 	ENSURE(!pthread_create(&t, NULL, watch_unmaps, NULL), "no thread");
 	MUST(munmap(p, LENGTH));
-	end = seconds() + 20;
+	end = seconds() + 5;
 	while (!__atomic_load_n(&watcher.seen, __ATOMIC_ACQUIRE)) {
 		ENSURE(seconds() < end, "no event for the munmap");
 		sleep_ms(1);

@@ -144,6 +144,8 @@ void stranger_start(struct stranger *s)
 	s->pid = (pid_t)MUST(fork());
 	if (!s->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* Who takes all memory is the one to be killed for it. */
+		write_text("/proc/self/oom_score_adj", "1000");
 		close(down[1]);
 		close(up[0]);
 		serve(down[0], up[1]);
