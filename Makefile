@@ -27,7 +27,7 @@ demo: deps kernel tools ## build the patched kernel, boot it, run ripgrep withou
 	@./ceasefire try --cpus $(DEMO_CPUS) --rounds 9 --data $(DEMO_DATA) --sort-output -- $(DEMO_COMMAND)
 
 .PHONY: test
-test: deps kernel kernel-debug tools ## pass everything: tools, kernel attacks, checks
+test: deps kernel kernel-debug emulator tools ## pass everything: tools, kernel attacks, checks
 	@tests/run $(TESTS)
 
 .PHONY: bench
@@ -55,6 +55,10 @@ kernel-debug: deps ## the kernel of the tests: all checks and the mutations
 kernel-stock: deps ## the same kernel without ceasefire
 	@scripts/kernel-build stock
 
+.PHONY: emulator
+emulator: deps ## the emulator that checks every access against the page tables
+	@scripts/emulator-build
+
 ##@ working on the kernel side
 .PHONY: tree
 tree: deps ## make or update the kernel tree from overlay and hooks
@@ -68,6 +72,15 @@ save: ## write the hook commits of the tree back to kernel/hooks
 patch: deps ## everything as one plain diff against Debian's source
 	@scripts/patch
 
+##@ working on the emulator
+.PHONY: emulator-tree
+emulator-tree: deps ## make or update the emulator's tree from overlay and hooks
+	@scripts/tree --emulator
+
+.PHONY: emulator-save
+emulator-save: ## write the hook commits of that tree back to emulator/hooks
+	@scripts/save --emulator
+
 ##@ checks
 .PHONY: check
 check: deps ## the static checks (scripts/check --list)
@@ -79,8 +92,8 @@ check-series: deps ## does every prefix of the hook series compile? (takes long)
 
 ##@ tidying up
 .PHONY: clean
-clean: ## remove built kernels and tools, keep the tree and the Python packages
-	@rm -rf $(TREE)/build-* $(B)/tools $(B)/disks $(B)/logs $(B)/check
+clean: ## remove what was built, keep the tree and the Python packages
+	@rm -rf $(TREE)/build-* $(B)/qemu/build $(B)/tools $(B)/disks $(B)/logs $(B)/check
 
 .PHONY: distclean
 distclean: ## remove the whole build folder of this clone

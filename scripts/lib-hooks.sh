@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Hooks as files <-> hooks as commits. Sourced by tree, save, patch and the checks.
 #
-# A hook is a patch in kernel/hooks/<feature>/<name>.patch and a commit of the
-# generated tree with the trailer `Hook: <feature>/<name>`. Both directions are
+# A hook is a patch <hooks>/<feature>/<name>.patch and a commit of the generated
+# tree, kernel or emulator (PART), with the trailer `Hook: <feature>/<name>`. Both directions are
 # pure functions: the same files always give the same commit ids, and the same
 # commits the same bytes. The tree -> files -> tree identity rests on that.
 
@@ -34,7 +34,7 @@ check_hook_commit() {
 	other=$(git -C "$TREE" diff-tree --no-commit-id -r --no-renames --diff-filter=AT \
 		--name-only "$1" | head -n 1)
 	[[ -z $other ]] ||
-		die "commit $title creates $other: new files belong to kernel/src, not into a hook"
+		die "commit $title creates $other: new files belong to $PART/src, not into a hook"
 	other=$(git -C "$TREE" diff-tree --no-commit-id -r --no-renames --diff-filter=D \
 		--name-only "$1" | head -n 1)
 	[[ -z $other ]] || die "commit $title deletes $other: a hook only edits files"
@@ -46,8 +46,8 @@ export_hooks() {
 	local from=$1 to=$2 dir=$3 commit name
 	mkdir -p "$dir"
 	{
-		echo '# SPDX-License-Identifier: GPL-2.0-only'
-		echo '# The hooks in the order in which they apply; written by make save.'
+		echo "# SPDX-License-Identifier: $HOOKS_LICENCE"
+		echo "# The hooks in the order in which they apply; written by $MAKE_SAVE."
 	} >"$dir/series"
 	for commit in $(git -C "$TREE" rev-list --reverse "$from..$to"); do
 		name=$(check_hook_commit "$commit") || return 1
@@ -110,14 +110,14 @@ commit_hooks() {
 	FAILED_HOOK=
 	GIT_INDEX_FILE=$index git -C "$TREE" read-tree "$CHAIN"
 	for name in $(HOOKS=$dir series); do
-		[[ -f $dir/$name ]] || die "kernel/hooks/series names $name, which does not exist"
+		[[ -f $dir/$name ]] || die "$PART/hooks/series names $name, which does not exist"
 		if ! commit=$(commit_hook "$dir" "$name" "$CHAIN" "$index"); then
 			FAILED_HOOK=$name
 			return 1
 		fi
 		CHAIN=$commit
 		[[ $(hook_name "$CHAIN").patch == "$name" ]] ||
-			die "kernel/hooks/$name lacks the trailer 'Hook: ${name%.patch}': add it"
+			die "$PART/hooks/$name lacks the trailer 'Hook: ${name%.patch}': add it"
 	done
 }
 
@@ -127,7 +127,7 @@ link_overlay() {
 	while IFS= read -r file; do
 		at=$1/$file
 		[[ ! -L $at || $(readlink "$at") != "$OVERLAY/$file" ]] || continue
-		[[ ! -e $at || -L $at ]] || die "$at is in the way of kernel/src/$file: move it away"
+		[[ ! -e $at || -L $at ]] || die "$at is in the way of $PART/src/$file: move it away"
 		mkdir -p "${at%/*}"
 		ln -sfn "$OVERLAY/$file" "$at"
 	done

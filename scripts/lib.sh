@@ -3,7 +3,8 @@
 # Shared by the bash scripts of this folder: paths, messages, the kernel base, git.
 #
 # Sourced, never run. Sets ROOT (this clone), B (its build folder), TREE (the
-# generated kernel tree) and BASE_PACKAGE, BASE_VERSION, BASE_SHA256.
+# generated kernel tree) and BASE_PACKAGE, BASE_VERSION, BASE_SHA256. After
+# use_emulator they mean the emulator's tree and its base.
 
 # shellcheck disable=SC2034 # used by the scripts that source this file
 
@@ -13,6 +14,12 @@ TREE=$B/linux
 LOGS=$B/logs
 HOOKS=$ROOT/kernel/hooks
 OVERLAY=$ROOT/kernel/src
+# Messages call the part by name: its folder here, the make targets, the licence of
+# the hooks.
+PART=kernel
+MAKE_TREE="make tree"
+MAKE_SAVE="make save"
+HOOKS_LICENCE=GPL-2.0-only
 
 # One line on what is going on; standard output stays for results.
 say() {
@@ -37,6 +44,24 @@ BASE_SHA256=${BASE_SHA256#sha256:}
 BASE_UPSTREAM=${BASE_VERSION%%-*}
 # CEASEFIRE_SOURCE: the tarball, for machines without the Debian package
 BASE_TARBALL=${CEASEFIRE_SOURCE:-/usr/src/$BASE_PACKAGE.tar.xz}
+
+# use_emulator: from here on tree, hooks, overlay and base are those of the emulator.
+use_emulator() {
+	PART=emulator
+	TREE=$B/qemu/tree
+	HOOKS=$ROOT/emulator/hooks
+	OVERLAY=$ROOT/emulator/src
+	MAKE_TREE="make emulator-tree"
+	MAKE_SAVE="make emulator-save"
+	HOOKS_LICENCE=GPL-2.0-or-later
+	read -r BASE_PACKAGE BASE_VERSION BASE_SHA256 BASE_SUITE <"$ROOT/emulator/BASE"
+	BASE_SHA256=${BASE_SHA256#sha256:}
+	# The upstream part, without the epoch: 1:10.0.13+ds-0+deb13u1 -> 10.0.13+ds
+	BASE_UPSTREAM=${BASE_VERSION#*:}
+	BASE_UPSTREAM=${BASE_UPSTREAM%-*}
+	# CEASEFIRE_QEMU_SOURCE: the tarball, for machines that cannot download it
+	BASE_TARBALL=${CEASEFIRE_QEMU_SOURCE:-$B/qemu/download/qemu_$BASE_UPSTREAM.orig.tar.xz}
+}
 
 # The clone and the tree may belong to another user than the one who builds
 # (sudo make demo). Tell git so by its environment, for these scripts only; and
@@ -74,7 +99,7 @@ series() {
 	sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$HOOKS/series"
 }
 
-# The overlay's files relative to kernel/src; editor leftovers are not files.
+# The overlay's files relative to its root; editor leftovers are not files.
 overlay_files() {
 	[[ -d $OVERLAY ]] || return 0
 	(cd "$OVERLAY" && find . -type f ! -name '*~' ! -name '.*.sw?' ! -name '*.orig' \
