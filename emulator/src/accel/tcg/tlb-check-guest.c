@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * TLB check: commands of the guest; armed ranges and watched processes
+ *
+ * Both belong to an address space, which is known by the frame of its page
+ * table root. Linux with page table isolation has two roots a process, side
+ * by side, and a user program gives commands under the one that its kernel
+ * does not use: then bit 12 of the root does not count. Without isolation two
+ * processes may be neighbours, so it must count. pti=auto tells the two cases
+ * apart by the tags: Linux sets bit 11 of the PCID for the user half.
+ *
+ * When the frame of a root is given away its ranges and its registration go:
+ * the next process with that root is another one.
+ *
+ * Threads: commands come from any vCPU. The lists change under
+ * tlb_check->lock; the hot path looks at their length first. A vCPU that sees
+ * an old length just before an arm takes effect on another vCPU is a use
+ * before the arm.
+ */
+#include "qemu/osdep.h"
+#include "qemu/lockable.h"
+#include "exec/tlb-tags.h"
+#include "tlb-check-internal.h"
+
+#define MAX_RANGES 1024
+#define MAX_PROCESSES 256
+#define PFN_SHIFT 12
+#define PTI_ROOT_BIT 0x1000ull
+#define PTI_TAG_BIT 0x800u
+
+typedef struct Range {
+    hwaddr root;
+    uint64_t start;
+    uint64_t end;
+} Range;
+
+static Range ranges[MAX_RANGES];
+static unsigned nranges;        /* atomic, written under the lock */
+static hwaddr processes[MAX_PROCESSES];
+static unsigned nprocesses;     /* the same */
+static bool pti;                /* atomic; goes from false to true once */
+
+void tlb_check_guest_init(void)
+{
+    pti = !strcmp(tlb_check->pti, "on");
+}
+
+void tlb_check_new_tag_slow(unsigned tag)
+{
+    if ((tag & PTI_TAG_BIT) && !qatomic_read(&pti) &&
+        !strcmp(tlb_check->pti, "auto")) {
+        qatomic_set(&pti, true);
+    }
+}
+
+static bool same_root(hwaddr a, hwaddr b)
+{
+    return !((a ^ b) & ~(qatomic_read(&pti) ? PTI_ROOT_BIT : 0)) ||
+           tlb_check_mutated(TLB_CHECK_ROOTS_IGNORED);
+}
+
+static hwaddr current_root(CPUState *cpu)
+{
+    return tlb_check_ops(cpu)->root(cpu);
+}
+
+bool tlb_check_armed(CPUState *cpu, vaddr addr)
+{
+    hwaddr root;
+
+    if (!qatomic_read(&nranges) ||
+        tlb_check_mutated(TLB_CHECK_RANGES_IGNORED)) {
+        return false;
+    }
+    root = current_root(cpu);
+    QEMU_LOCK_GUARD(&tlb_check->lock);
+    for (unsigned i = 0; i < nranges; i++) {
+        if (addr >= ranges[i].start && addr < ranges[i].end &&
+            same_root(ranges[i].root, root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tlb_check_process_watched(CPUState *cpu)
+{
+    hwaddr root;
+
+    if (!qatomic_read(&nprocesses)) {
+        return false;
+    }
+    root = current_root(cpu);
+    QEMU_LOCK_GUARD(&tlb_check->lock);
+    for (unsigned i = 0; i < nprocesses; i++) {
+        if (same_root(processes[i], root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int arm(CPUState *cpu, uint64_t start, uint64_t bytes)
+{
+    if (!bytes || start + bytes < start) {
+        return EINVAL;
+    }
+    QEMU_LOCK_GUARD(&tlb_check->lock);
+    if (nranges == MAX_RANGES) {
+        return ENOSPC;
+    }
+    ranges[nranges] = (Range) { current_root(cpu), start, start + bytes };
+    qatomic_set(&nranges, nranges + 1);
+    return 0;
+}
+
+static int disarm(CPUState *cpu, uint64_t start, uint64_t bytes,
+                  uint64_t *removed)
+{
+    hwaddr root = current_root(cpu);
+
+    *removed = 0;
+    QEMU_LOCK_GUARD(&tlb_check->lock);
+    for (unsigned i = 0; i < nranges;) {
+        if (ranges[i].start >= start && ranges[i].end - start <= bytes &&
+            same_root(ranges[i].root, root)) {
+            ranges[i] = ranges[nranges - 1];
+            qatomic_set(&nranges, nranges - 1);
+            ++*removed;
+        } else {
+            i++;
+        }
+    }
+    return *removed ? 0 : ENOENT;
+}
+
+static int watch(CPUState *cpu, bool on)
+{
+    hwaddr root = current_root(cpu);
+
+    QEMU_LOCK_GUARD(&tlb_check->lock);
+    for (unsigned i = 0; i < nprocesses; i++) {
+        if (same_root(processes[i], root)) {
+            if (!on) {
+                processes[i] = processes[nprocesses - 1];
+                qatomic_set(&nprocesses, nprocesses - 1);
+            }
+            return 0;
+        }
+    }
+    if (!on) {
+        return ENOENT;
+    }
+    if (nprocesses == MAX_PROCESSES) {
+        return ENOSPC;
+    }
+    processes[nprocesses] = root;
+    qatomic_set(&nprocesses, nprocesses + 1);
+    return 0;
+}
+
+/* The address spaces with a root among these frames are gone. */
+static void forget_roots(uint64_t pfn, uint64_t count)
+{
+    if (!qatomic_read(&nranges) && !qatomic_read(&nprocesses)) {
+        return;
+    }
+    QEMU_LOCK_GUARD(&tlb_check->lock);
+    for (unsigned i = 0; i < nranges;) {
+        if ((ranges[i].root >> PFN_SHIFT) - pfn < count) {
+            ranges[i] = ranges[nranges - 1];
+            qatomic_set(&nranges, nranges - 1);
+        } else {
+            i++;
+        }
+    }
+    for (unsigned i = 0; i < nprocesses;) {
+        if ((processes[i] >> PFN_SHIFT) - pfn < count) {
+            processes[i] = processes[nprocesses - 1];
+            qatomic_set(&nprocesses, nprocesses - 1);
+        } else {
+            i++;
+        }
+    }
+}
+
+static int frames_event(CPUState *cpu, uint64_t pfn, uint64_t count,
+                        uint64_t what)
+{
+    uint64_t *events = &tlb_check_vcpu(cpu)->counter[TLB_CHECK_N_EVENTS];
+    uint64_t *not_ram = &tlb_check_vcpu(cpu)->counter[TLB_CHECK_N_NOT_RAM];
+    uint64_t beyond;
+
+    if (what < TLB_CHECK_FREED || what > TLB_CHECK_TABLE || !count) {
+        return EINVAL;
+    }
+    beyond = tlb_check_frames_event(pfn, count, what);
+    qatomic_set(events, *events + count);
+    qatomic_set(not_ram, *not_ram + beyond);
+    forget_roots(pfn, count);
+    return 0;
+}
+
+static int counters_reset(void)
+{
+    uint64_t now[TLB_CHECK_COUNTERS];
+
+    for (int i = 0; i < TLB_CHECK_COUNTERS; i++) {
+        now[i] = tlb_check_counter_sum(i);
+    }
+    QEMU_LOCK_GUARD(&tlb_check->lock);
+    for (int i = 0; i < TLB_CHECK_COUNTERS; i++) {
+        tlb_check->baseline[i] += now[i];
+    }
+    return 0;
+}
+
+int tlb_check_command(CPUState *cpu, bool privileged, uint32_t command,
+                      const uint64_t arg[3], uint64_t out[3])
+{
+    memset(out, 0, 3 * sizeof(out[0]));
+    if (!tlb_check || !tlb_check_ops(cpu)) {
+        return -1;
+    }
+    if (command >= TLB_CHECK_KERNEL && !privileged &&
+        !tlb_check_mutated(TLB_CHECK_CPL_IGNORED)) {
+        tlb_check_count(cpu, TLB_CHECK_N_REFUSED);
+        return EPERM;
+    }
+    switch (command) {
+    case TLB_CHECK_IDENTIFY:
+        out[0] = TLB_CHECK_SIGNATURE_B;
+        out[1] = TLB_CHECK_SIGNATURE_C;
+        out[2] = TLB_CHECK_SIGNATURE_D;
+        return 0;
+    case TLB_CHECK_FEATURES:
+        out[0] = TLB_CHECK_VERSION;
+        out[1] = tlb_check_on |
+                 (tlb_check->process ? TLB_CHECK_FEATURE_PROCESS : 0);
+        out[2] = tlb_tags_sets;
+        return 0;
+    case TLB_CHECK_ARM:
+        return arm(cpu, arg[0], arg[1]);
+    case TLB_CHECK_DISARM:
+        return disarm(cpu, arg[0], arg[1], &out[0]);
+    case TLB_CHECK_WATCH:
+        return watch(cpu, true);
+    case TLB_CHECK_UNWATCH:
+        return watch(cpu, false);
+    case TLB_CHECK_MARK:
+        tlb_check_log_mark(cpu, arg[0]);
+        return 0;
+    case TLB_CHECK_COUNTER:
+        if (arg[0] >= TLB_CHECK_COUNTERS) {
+            return EINVAL;
+        }
+        out[0] = tlb_check_counter_sum(arg[0]);
+        return 0;
+    case TLB_CHECK_FRAMES:
+        return frames_event(cpu, arg[0], arg[1], arg[2]);
+    case TLB_CHECK_RESET:
+        return counters_reset();
+    case TLB_CHECK_TEXT:
+        tlb_check_symbols_text(arg[0]);
+        return 0;
+    default:
+        return EINVAL;
+    }
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * TLB check: shared by the files tlb-check*.c, included by nobody else
+ *
+ * Which file does what:
+ *   tlb-check.c            the object, its properties, start and end
+ *   tlb-check-use.c        fills and uses of entries; what is a violation
+ *   tlb-check-frames.c     events of frames; where guest RAM is on the host
+ *   tlb-check-walks.c      page tables that a CPU may have cached
+ *   tlb-check-guest.c      commands of the guest; armed ranges, processes
+ *   tlb-check-report.c     the log, the counters, the names of functions
+ *   tlb-check-mutations.c  mistakes on purpose
+ *
+ * Threads and locks. Counters, entries and cached walks of a vCPU are written
+ * by its own thread only, without a lock; counters are read by others with
+ * qatomic_read. Frame events come from all vCPUs and are atomic. The lists of
+ * ranges and processes change under tlb_check.lock and are read under it, but
+ * only after an atomic look at their length. The log has tlb_check.log_lock,
+ * which is taken last.
+ */
+#ifndef ACCEL_TCG_TLB_CHECK_INTERNAL_H
+#define ACCEL_TCG_TLB_CHECK_INTERNAL_H
+
+#define TLB_CHECK_HOST
+#include "exec/tlb-check.h"
+#include "exec/tlb-check-guest.h"
+#include "accel/tcg/cpu-ops.h"
+#include "qom/object.h"
+#include "qemu/notify.h"
+
+/* A place that a paging-structure cache of the guest's CPU can fill. */
+typedef struct TLBCheckCachedWalk {
+    uint64_t key;               /* region and level; 0: unused */
+    uint64_t seq;               /* last frame event when it was recorded */
+    uint64_t recorded;          /* host ticks */
+    uint32_t frame;             /* of the table that the entry points to */
+    uint32_t drops;             /* of the tag at that time */
+    uint32_t drops_all;
+    uint16_t tag;
+} TLBCheckCachedWalk;
+
+#define TLB_CHECK_CACHED_WALKS  1024
+#define TLB_CHECK_TAGS          4096
+
+typedef struct TLBCheckVCPU {
+    uint64_t counter[TLB_CHECK_COUNTERS];
+    uint64_t until_sample;
+    uint32_t drops_all;
+    uint32_t drops[TLB_CHECK_TAGS];
+    TLBCheckCachedWalk walks[TLB_CHECK_CACHED_WALKS];
+} TLBCheckVCPU;
+
+typedef struct TLBCheck TLBCheck;
+
+struct TLBCheck {
+    Object parent;
+
+    /* Properties, constant once complete. */
+    bool user;
+    bool kernel;
+    bool fetch;
+    bool process;
+    char *pti;                  /* on, off, auto */
+    char *log_name;
+    char *symbols_name;
+    char *mutate;
+    uint64_t start;
+    uint64_t end;
+    uint64_t sample;
+    uint64_t old_ms;
+    uint64_t max_reports;
+
+    Notifier machine_done;
+    Notifier exit;
+    TLBCheckVCPU *vcpu;
+    unsigned nvcpus;
+    QemuMutex lock;
+    QemuMutex log_lock;
+    FILE *log;
+    uint64_t reports;           /* atomic */
+    uint64_t baseline[TLB_CHECK_COUNTERS];  /* under lock */
+    int64_t clock_ns;           /* the two clocks at the start */
+    uint64_t clock_ticks;
+};
+
+/* The only one; NULL before machine init is done and without a checker. */
+extern TLBCheck *tlb_check;
+
+static inline TLBCheckVCPU *tlb_check_vcpu(CPUState *cpu)
+{
+    return &tlb_check->vcpu[cpu->cpu_index];
+}
+
+/* Only the vCPU's own thread counts: no atomic add, no lost count. */
+static inline void tlb_check_count(CPUState *cpu, enum tlb_check_counter which)
+{
+    uint64_t *n = &tlb_check_vcpu(cpu)->counter[which];
+
+    qatomic_set(n, *n + 1);
+}
+
+static inline const TLBCheckOps *tlb_check_ops(CPUState *cpu)
+{
+    return cpu->cc->tcg_ops->tlb_check;
+}
+
+/* tlb-check-frames.c */
+typedef struct TLBCheckEvent {
+    uint64_t seq;               /* 0: never */
+    uint64_t ticks;
+    enum tlb_check_event what;
+} TLBCheckEvent;
+
+bool tlb_check_frames_init(Error **errp);
+uint64_t tlb_check_frames_now(void);
+bool tlb_check_frames_since(hwaddr pfn, uint64_t seq, TLBCheckEvent *out);
+uint64_t tlb_check_frames_event(uint64_t pfn, uint64_t count,
+                                enum tlb_check_event what);
+
+/* tlb-check-walks.c */
+void tlb_check_walks_fill(CPUState *cpu, vaddr addr, const TLBCheckWalk *walk,
+                          uint64_t seq, int mmu_idx);
+
+/* tlb-check-guest.c */
+void tlb_check_guest_init(void);
+bool tlb_check_armed(CPUState *cpu, vaddr addr);
+bool tlb_check_process_watched(CPUState *cpu);
+
+/* tlb-check-report.c */
+typedef struct TLBCheckReport {
+    const char *class;          /* freed, owner, cache, table, armed, old */
+    const char *kind;           /* unmapped, frame, rights, dirty, walk */
+    vaddr addr;
+    MMUAccessType type;
+    bool user;
+    uintptr_t ra;
+    hwaddr cached;
+    const TLBCheckWalk *walk;
+    const TLBCheckEvent *event; /* or NULL */
+    hwaddr table;               /* for class table: which one, else 0 */
+    uint64_t filled;            /* host ticks; 0: not known */
+    uint64_t right;
+    uint64_t stale;
+} TLBCheckReport;
+
+bool tlb_check_log_open(TLBCheck *s, Error **errp);
+bool tlb_check_symbols_load(TLBCheck *s, Error **errp);
+void tlb_check_symbols_text(uint64_t text);
+void tlb_check_report(CPUState *cpu, const TLBCheckReport *r);
+void tlb_check_log_mark(CPUState *cpu, uint64_t value);
+void tlb_check_log_summary(void);
+uint64_t tlb_check_counter_sum(enum tlb_check_counter which);
+uint64_t tlb_check_ns_since(uint64_t ticks);
+
+/* tlb-check-mutations.c */
+bool tlb_check_mutations_set(const char *names, Error **errp);
+
+#endif /* ACCEL_TCG_TLB_CHECK_INTERNAL_H */

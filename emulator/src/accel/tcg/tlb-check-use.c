@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * TLB check: fills and uses of entries, and what is a violation
+ *
+ * A use of an entry is compared with the page tables as they are now. If they
+ * disagree the entry is stale, which by itself is legal: between the change
+ * of a page table and the flush, any CPU may use the old translation. It is a
+ * violation when something says that the flush should be over:
+ *
+ *   freed, owner, cache  the frame was given away after the fill
+ *   table                a page table on the way was (agreeing or not)
+ *   armed                the guest armed the address in this address space
+ *   old                  stale for old-ms: a guess, hosts can stall
+ *
+ * The order is that of strength, and the strongest names the report; every
+ * class that holds is counted.
+ *
+ * The race with other vCPUs that change page tables: the comparison reads
+ * each table entry once, atomically. A change in between can make a walk see
+ * neither the old nor the new state, so a mismatch counts only if a second
+ * walk finds one too. A change after the walk is a later change.
+ */
+#include "qemu/osdep.h"
+#include "qemu/timer.h"
+#include "exec/page-protection.h"
+#include "exec/target_page.h"
+#include "tlb-check-internal.h"
+
+#define PFN_SHIFT 12
+
+enum { RANK_TRANSIENT, RANK_OLD, RANK_ARMED, RANK_TABLE, RANK_FRAME };
+
+static const char *const event_names[] = {
+    [TLB_CHECK_FREED] = "freed",
+    [TLB_CHECK_OWNER] = "owner",
+    [TLB_CHECK_CACHE] = "cache",
+    [TLB_CHECK_TABLE] = "table",
+};
+
+static const enum tlb_check_counter event_counters[] = {
+    [TLB_CHECK_FREED] = TLB_CHECK_N_FREED,
+    [TLB_CHECK_OWNER] = TLB_CHECK_N_OWNER,
+    [TLB_CHECK_CACHE] = TLB_CHECK_N_CACHE,
+    [TLB_CHECK_TABLE] = TLB_CHECK_N_TABLE,
+};
+
+void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
+                         int mmu_idx)
+{
+    const TLBCheckOps *ops = tlb_check_ops(cpu);
+    TLBCheckEntry *e = &full->check;
+    vaddr page = addr & TARGET_PAGE_MASK;
+    TLBCheckWalk walk;
+    unsigned watched;
+
+    if (!ops || page < tlb_check->start || page >= tlb_check->end) {
+        return;
+    }
+    watched = ops->want(cpu, page, mmu_idx);
+    if (!(watched & tlb_check_on) ||
+        (tlb_check->process && !tlb_check_process_watched(cpu))) {
+        return;
+    }
+    /*
+     * First the number, then the walk: if the walk finds this entry right,
+     * an event with a higher number came later than the entry.
+     */
+    e->seq = e->tables_seq = tlb_check_frames_now();
+    if (!ops->walk(cpu, page, mmu_idx, &walk)) {
+        return;
+    }
+    if (!walk.present || walk.pa != (full->phys_addr & TARGET_PAGE_MASK)) {
+        /*
+         * The tables changed since the translation. The entry is stale from
+         * birth, and nothing is known about the way it came; what happens to
+         * frames from now on still counts.
+         */
+        e->seq = tlb_check_frames_now();
+        walk.ntables = 0;
+    }
+    e->watched = watched;
+    e->fresh = 1;
+    e->reported = RANK_TRANSIENT;
+    e->ntables = walk.ntables;
+    memcpy(e->tables, walk.tables, sizeof(e->tables));
+    e->stale = 0;
+    e->filled = e->right = cpu_get_host_ticks();
+    tlb_check_walks_fill(cpu, page, &walk, e->seq, mmu_idx);
+}
+
+/* How an entry and the page tables disagree, NULL if they do not. */
+static const char *disagreement(const CPUTLBEntryFull *full,
+                                const TLBCheckWalk *walk, MMUAccessType type)
+{
+    if (!walk->present) {
+        return "unmapped";
+    }
+    if (walk->pa != full->phys_addr) {
+        return "frame";
+    }
+    if (!(walk->prot & (1 << type))) {
+        return "rights";
+    }
+    if (type == MMU_DATA_STORE && !walk->dirty) {
+        return "dirty";
+    }
+    return NULL;
+}
+
+/* Was a page table on the way to this entry given away? */
+static bool table_given_away(TLBCheckEntry *e, TLBCheckEvent *event,
+                             hwaddr *table)
+{
+    uint64_t now = tlb_check_frames_now();
+
+    if (e->tables_seq == now ||
+        tlb_check_mutated(TLB_CHECK_TABLES_IGNORED)) {
+        return false;
+    }
+    for (unsigned i = 0; i < e->ntables; i++) {
+        if (tlb_check_frames_since(e->tables[i], e->seq, event)) {
+            *table = (hwaddr)e->tables[i] << PFN_SHIFT;
+            return true;
+        }
+    }
+    e->tables_seq = now;
+    return false;
+}
+
+void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
+                        MMUAccessType type, int mmu_idx, uintptr_t ra)
+{
+    TLBCheckVCPU *v = tlb_check_vcpu(cpu);
+    TLBCheckEntry *e = &full->check;
+    TLBCheckReport r = { .table = 0 };
+    TLBCheckEvent frame_event, table_event;
+    TLBCheckWalk walk;
+    const char *kind = NULL;
+    int rank = RANK_TRANSIENT;
+
+    if (e->fresh) {
+        e->fresh = 0;
+        return;
+    }
+    if (type == MMU_INST_FETCH &&
+        (!(tlb_check_on & TLB_CHECK_FEATURE_FETCH) ||
+         tlb_check_mutated(TLB_CHECK_FETCH_IGNORED))) {
+        return;
+    }
+    if (v->until_sample) {
+        v->until_sample--;
+        tlb_check_count(cpu, TLB_CHECK_N_SKIPPED);
+        return;
+    }
+    v->until_sample = tlb_check->sample - 1;
+    tlb_check_count(cpu, TLB_CHECK_N_CHECKS);
+
+    for (int i = 0; i < 2; i++) {
+        if (!tlb_check_ops(cpu)->walk(cpu, addr, mmu_idx, &walk)) {
+            return;
+        }
+        kind = disagreement(full, &walk, type);
+        if (!kind || tlb_check_mutated(TLB_CHECK_WALK_IGNORED)) {
+            kind = NULL;
+            break;
+        }
+    }
+
+    if (table_given_away(e, &table_event, &r.table)) {
+        rank = RANK_TABLE;
+        r.class = "table";
+        r.event = &table_event;
+        tlb_check_count(cpu, TLB_CHECK_N_TABLE);
+    }
+    if (!kind) {
+        e->right = cpu_get_host_ticks();
+        e->stale = 0;
+        if (rank == RANK_TRANSIENT) {
+            return;
+        }
+        kind = "walk";
+    } else {
+        if (!e->stale) {
+            e->stale = cpu_get_host_ticks();
+        }
+        if (!strcmp(kind, "dirty")) {
+            tlb_check_count(cpu, TLB_CHECK_N_DIRTY);
+        }
+        if (tlb_check_ns_since(e->stale) >= tlb_check->old_ms * SCALE_MS) {
+            tlb_check_count(cpu, TLB_CHECK_N_OLD);
+            if (rank < RANK_OLD) {
+                rank = RANK_OLD;
+                r.class = "old";
+            }
+        }
+        if (tlb_check_armed(cpu, addr)) {
+            tlb_check_count(cpu, TLB_CHECK_N_ARMED);
+            if (rank < RANK_ARMED) {
+                rank = RANK_ARMED;
+                r.class = "armed";
+            }
+        }
+        if (tlb_check_frames_since(full->phys_addr >> PFN_SHIFT, e->seq,
+                                   &frame_event)) {
+            tlb_check_count(cpu, event_counters[frame_event.what]);
+            rank = RANK_FRAME;
+            r.class = event_names[frame_event.what];
+            r.event = &frame_event;
+            r.table = 0;
+        }
+        if (rank == RANK_TRANSIENT) {
+            tlb_check_count(cpu, TLB_CHECK_N_TRANSIENT);
+            return;
+        }
+    }
+    tlb_check_count(cpu, TLB_CHECK_N_VIOLATIONS);
+    if (rank <= e->reported) {
+        return;     /* this entry had its line */
+    }
+    e->reported = rank;
+    r.kind = kind;
+    r.addr = addr;
+    r.type = type;
+    r.user = e->watched == TLB_CHECK_FEATURE_USER;
+    r.ra = ra;
+    r.cached = full->phys_addr;
+    r.walk = &walk;
+    r.filled = e->filled;
+    r.right = e->right;
+    r.stale = e->stale;
+    tlb_check_report(cpu, &r);
+}
+
+void tlb_check_count_tag_slow(CPUState *cpu, bool restored, bool evicted)
+{
+    tlb_check_count(cpu, TLB_CHECK_N_SWITCHES);
+    if (restored) {
+        tlb_check_count(cpu, TLB_CHECK_N_RESTORED);
+    }
+    if (evicted) {
+        tlb_check_count(cpu, TLB_CHECK_N_EVICTED);
+    }
+}
