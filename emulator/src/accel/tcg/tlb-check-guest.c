@@ -55,7 +55,10 @@ void tlb_check_new_tag_slow(unsigned tag)
 
 static bool same_root(hwaddr a, hwaddr b)
 {
-    return !((a ^ b) & ~(qatomic_read(&pti) ? PTI_ROOT_BIT : 0)) ||
+    bool halves = qatomic_read(&pti) &&
+                  !tlb_check_mutated(TLB_CHECK_HALVES_IGNORED);
+
+    return !((a ^ b) & ~(halves ? PTI_ROOT_BIT : 0)) ||
            tlb_check_mutated(TLB_CHECK_ROOTS_IGNORED);
 }
 
@@ -193,6 +196,9 @@ static int frames_event(CPUState *cpu, uint64_t pfn, uint64_t count,
 
     if (what < TLB_CHECK_FREED || what > TLB_CHECK_TABLE || !count) {
         return EINVAL;
+    }
+    if (tlb_check_mutated(TLB_CHECK_FRAMES_IGNORED)) {
+        return 0;
     }
     beyond = tlb_check_frames_event(pfn, count, what);
     qatomic_set(events, *events + count);

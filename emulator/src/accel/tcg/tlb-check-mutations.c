@@ -20,6 +20,8 @@ static const char *const mutation_names[TLB_CHECK_MUTATIONS + 1] = {
     [TLB_CHECK_INVLPG_IGNORED] = "invlpg-ignored",
     [TLB_CHECK_INVLPG_NOT_GLOBAL] = "invlpg-not-global",
     [TLB_CHECK_INVPCID_IGNORED] = "invpcid-ignored",
+    [TLB_CHECK_LARGE_PARTLY] = "large-partly",
+    [TLB_CHECK_FULL_KEEPS_TAGS] = "full-keeps-tags",
     [TLB_CHECK_EVICTION_KEEPS] = "eviction-keeps",
     [TLB_CHECK_GLOBALS_DROPPED] = "globals-dropped",
     [TLB_CHECK_RESTORED_CLEAN] = "restored-clean",
@@ -30,6 +32,7 @@ static const char *const mutation_names[TLB_CHECK_MUTATIONS + 1] = {
     [TLB_CHECK_TABLES_IGNORED] = "tables-ignored",
     [TLB_CHECK_RANGES_IGNORED] = "ranges-ignored",
     [TLB_CHECK_ROOTS_IGNORED] = "roots-ignored",
+    [TLB_CHECK_HALVES_IGNORED] = "halves-ignored",
     [TLB_CHECK_CPL_IGNORED] = "cpl-ignored",
 };
 

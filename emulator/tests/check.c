@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of the checker: each class of violation, reported when it is one and
+ * not when it is none; the commands and who may give them
+ */
+#include "guest.h"
+
+extern char user_read[], user_write[], user_cpuid[];
+
+static u64 root, old, new;
+
+#define N(name) tlb_check_counter(TLB_CHECK_N_##name)
+
+static void start(void)
+{
+	expect(tlb_check_present());
+	root = new_root();
+	old = new_page();
+	new = new_page();
+	for (u64 i = 0; i < 4; i++)
+		map(root, UVA + i * PAGE, old, P | RW | US | D);
+	map_user_code(root);
+	set_cr3(root);
+	tlb_check_call(TLB_CHECK_RESET, 0, 0, 0, 0);
+}
+
+/* Cache UVA, then remap it without a flush. */
+static void make_stale(void)
+{
+	expect_eq(read8(UVA), old);
+	remap(root, UVA, new);
+}
+
+/* A stale use that nothing forbids yet. */
+static void transient(void)
+{
+	start();
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(TRANSIENT), 2);
+	expect_eq(N(VIOLATIONS), 0);
+	invlpg(UVA);
+	expect_eq(read8(UVA), new);
+	expect_eq(read8(UVA), new);
+	expect_eq(N(TRANSIENT), 2);
+	expect(N(CHECKS) >= 3);
+}
+
+static void armed(void)
+{
+	start();
+	make_stale();
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 1);
+	expect_eq(N(VIOLATIONS), 1);
+	expect_eq(N(TRANSIENT), 0);
+	/* What is right may be used in an armed range. */
+	invlpg(UVA);
+	expect_eq(read8(UVA), new);
+	expect_eq(read8(UVA), new);
+	expect_eq(N(VIOLATIONS), 1);
+}
+
+static void armed_elsewhere(void)
+{
+	u64 other;
+
+	start();
+	make_stale();
+	/* Beside the page; before disarm; another address space. */
+	expect_eq(tlb_check_arm((void *)(UVA + PAGE), PAGE), 0);
+	expect_eq(tlb_check_arm((void *)(UVA - PAGE), PAGE), 0);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	expect_eq(tlb_check_disarm((void *)UVA, PAGE), 0);
+	expect_eq(tlb_check_disarm((void *)UVA, PAGE), TLB_CHECK_ENOENT);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(VIOLATIONS), 0);
+	other = new_root();
+	*(u64 *)(other + (UVA >> 39 & 511) * 8) =
+		*(u64 *)(root + (UVA >> 39 & 511) * 8);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	set_cr3(other);
+	expect_eq(read8(UVA), new);
+	remap(root, UVA, old);
+	expect_eq(read8(UVA), new);
+	expect_eq(N(VIOLATIONS), 0);
+	expect_eq(N(TRANSIENT), 2);
+}
+
+/* When the root's frame goes, so do the ranges of its address space. */
+static void armed_process_gone(void)
+{
+	start();
+	make_stale();
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	tlb_check_frames(root / PAGE, 1, TLB_CHECK_FREED);
+	expect_eq(tlb_check_disarm((void *)UVA, PAGE), TLB_CHECK_ENOENT);
+}
+
+/* Each event of a frame, after the fill and before it. */
+static void frame_events(void)
+{
+	static const struct { enum tlb_check_event event; int counter; } of[] = {
+		{ TLB_CHECK_FREED, TLB_CHECK_N_FREED },
+		{ TLB_CHECK_OWNER, TLB_CHECK_N_OWNER },
+		{ TLB_CHECK_CACHE, TLB_CHECK_N_CACHE },
+	};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		start();
+		/* Before the fill, and of a neighbour after it. */
+		tlb_check_frames(old / PAGE, 1, of[i].event);
+		make_stale();
+		tlb_check_frames(old / PAGE + 1, 1, of[i].event);
+		expect_eq(read8(UVA), old);
+		expect_eq(N(VIOLATIONS), 0);
+		expect_eq(N(TRANSIENT), 1);
+		/* Now this one; the entry is used, then no more. */
+		tlb_check_frames(old / PAGE, 2, of[i].event);
+		expect_eq(N(VIOLATIONS), 0);
+		expect_eq(read8(UVA), old);
+		expect_eq(N(VIOLATIONS), 1);
+		expect_eq(tlb_check_counter(of[i].counter), 1);
+		expect_eq(N(EVENTS), 4);
+		invlpg(UVA);
+		expect_eq(read8(UVA), new);
+		expect_eq(read8(UVA), new);
+		expect_eq(N(VIOLATIONS), 1);
+	}
+	tlb_check_frames(1ul << 40, 3, TLB_CHECK_FREED);
+	expect_eq(N(NOT_RAM), 3);
+}
+
+static u64 table_of(u64 va)
+{
+	return *entry_of(root, va, 2) & 0x000ffffffffff000ul;
+}
+
+/* An entry whose page table was given away, though it still is right. */
+static void table_of_entry(void)
+{
+	start();
+	expect_eq(read8(UVA), old);
+	tlb_check_frames(table_of(UVA) / PAGE, 1, TLB_CHECK_TABLE);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(VIOLATIONS), 1);
+	expect_eq(N(TABLE), 1);
+	invlpg(UVA);
+	expect_eq(read8(UVA), old);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(VIOLATIONS), 1);
+}
+
+/* Another table takes the place of the one for UVA; the old one is freed. */
+static void replace_table(void)
+{
+	u64 *entry = entry_of(root, UVA, 2), before = table_of(UVA);
+	u64 table = new_frame();
+
+	for (int i = 0; i < 512; i++)
+		((u64 *)table)[i] = ((u64 *)before)[i];
+	*(volatile u64 *)entry = table | P | RW | US;
+	tlb_check_frames(before / PAGE, 1, TLB_CHECK_FREED);
+}
+
+/* A walk that could start at a freed table. */
+static void table_of_walk(void)
+{
+	start();
+	expect_eq(read8(UVA), old);
+	replace_table();
+	expect_eq(N(VIOLATIONS), 0);
+	expect_eq(read8(UVA + PAGE), old);
+	expect_eq(N(TABLE), 1);
+	/* Any INVLPG drops all that is cached of tables, */
+	start();
+	expect_eq(read8(UVA), old);
+	replace_table();
+	invlpg(UVA + 3 * PAGE);
+	expect_eq(read8(UVA + PAGE), old);
+	expect_eq(N(VIOLATIONS), 0);
+	/* as does a load of CR3. */
+	start();
+	expect_eq(read8(UVA), old);
+	replace_table();
+	set_cr3(root);
+	expect_eq(read8(UVA + PAGE), old);
+	expect_eq(N(VIOLATIONS), 0);
+}
+
+static void table_of_walk_pcid(void)
+{
+	start();
+	set_cr4(get_cr4() | CR4_PCIDE);
+	set_cr3(root | 1);
+	expect_eq(read8(UVA), old);
+	replace_table();
+	/* Another tag, and another region of this one: kept. */
+	set_cr3((u64)boot_pml4 | 2);
+	invpcid(0, 1, UVA + (1ul << 40));
+	set_cr3(root | 1 | KEEP);
+	expect_eq(read8(UVA + PAGE), old);
+	expect_eq(N(TABLE), 1);
+	replace_table();
+	set_cr3((u64)boot_pml4 | 2);
+	invpcid(0, 1, UVA + 3 * PAGE);
+	set_cr3(root | 1 | KEEP);
+	expect_eq(read8(UVA + 2 * PAGE), old);
+	expect_eq(N(TABLE), 1);
+	replace_table();
+	invpcid(1, 1, 0);
+	expect_eq(read8(UVA + 3 * PAGE), old);
+	expect_eq(N(TABLE), 1);
+}
+
+/* Stale for longer than old-ms, which is 200 here. */
+static void old_entry(void)
+{
+	u64 begin;
+
+	start();
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(OLD), 0);
+	/* At 5 GHz and below that is long enough. */
+	for (begin = rdtsc(); rdtsc() - begin < 1500000000ul;)
+		;
+	expect_eq(read8(UVA), old);
+	expect_eq(N(OLD), 1);
+	expect_eq(N(VIOLATIONS), 1);
+}
+
+static void rights(void)
+{
+	start();
+	write8(UVA + 16, 1);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	*pte_of(root, UVA) &= ~RW;
+	/* To read it is right still. */
+	expect_eq(read8(UVA), old);
+	expect_eq(N(VIOLATIONS), 0);
+	write8(UVA + 16, 2);
+	expect_eq(N(ARMED), 1);
+}
+
+static void unmapped(void)
+{
+	start();
+	expect_eq(read8(UVA), old);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	*pte_of(root, UVA) = 0;
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 1);
+}
+
+/* A write by an entry that remembers a dirty bit which is no more. */
+static void dirty(void)
+{
+	start();
+	write8(UVA + 16, 1);
+	write8(UVA + 16, 1);
+	expect_eq(N(DIRTY), 0);
+	*pte_of(root, UVA) &= ~D;
+	expect_eq(read8(UVA), old);
+	expect_eq(N(DIRTY), 0);
+	write8(UVA + 16, 2);
+	expect_eq(N(DIRTY), 1);
+}
+
+static void atomic(void)
+{
+	u64 v = 1;
+
+	start();
+	write8(UVA + 16, 1);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	*pte_of(root, UVA) = 0;
+	asm volatile("lock xadd %0, (%1)" : "+r" (v) : "r" (UVA + 16) : "memory");
+	expect_eq(v, 1);
+	/* With one thread for all vCPUs it is a load and a store. */
+	expect(N(ARMED) == 1 || N(ARMED) == 2);
+}
+
+/* An access that begins in a right page and ends in a stale one. */
+static void crossing(void)
+{
+	start();
+	expect_eq(read8(UVA), old);
+	read8(UVA + PAGE);
+	expect_eq(tlb_check_arm((void *)(UVA + PAGE), PAGE), 0);
+	remap(root, UVA + PAGE, new);
+	read8(UVA + PAGE - 16);
+	expect_eq(N(ARMED), 0);
+	read8(UVA + PAGE - 4);
+	expect_eq(N(ARMED), 1);
+}
+
+/* Two pages that take one place in a direct-mapped TLB: the victim TLB. */
+static void victim(void)
+{
+	start();
+	expect_eq(read8(UVA), old);
+	for (u64 size = 256; size <= 4096; size *= 2) {
+		map(root, UVA + size * PAGE, old, P | RW | US);
+		read8(UVA + size * PAGE);
+	}
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	*pte_of(root, UVA) = 0;
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 1);
+}
+
+static void fetch(void)
+{
+	u64 page = new_page();
+	int (*f)(void) = (int (*)(void))(UVA + 8 * PAGE);
+
+	start();
+	*(volatile unsigned char *)page = 0xb8;		/* mov $7, %eax; ret */
+	*(volatile u32 *)(page + 1) = 7;
+	*(volatile unsigned char *)(page + 5) = 0xc3;
+	map(root, UVA + 8 * PAGE, page, P | US);
+	for (int i = 0; i < 10; i++)
+		expect_eq(f(), 7);
+	expect_eq(N(VIOLATIONS), 0);
+	expect_eq(tlb_check_arm((void *)(UVA + 8 * PAGE), PAGE), 0);
+	*pte_of(root, UVA + 8 * PAGE) = 0;
+	expect_eq(f(), 7);
+	expect(N(ARMED) >= 1);
+}
+
+static u64 user(char *entry, u64 a, u64 b, u64 c, u64 d)
+{
+	static struct user_call call;
+
+	call.entry = (void *)(USER_CODE + (entry - user_read));
+	call.stack = USER_STACK + PAGE;
+	call.arg[0] = a;
+	call.arg[1] = b;
+	call.arg[2] = c;
+	call.arg[3] = d;
+	return run_user(&call);
+}
+
+static void user_mode(void)
+{
+	start();
+	expect_eq(user(user_read, UVA, 0, 0, 0), old);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	remap(root, UVA, new);
+	expect_eq(user(user_read, UVA, 0, 0, 0), old);
+	expect_eq(N(ARMED), 1);
+	expect_eq(user(user_write, UVA + PAGE, old, 0, 0), 0);
+	*pte_of(root, UVA + PAGE) = 0;
+	expect_eq(tlb_check_arm((void *)(UVA + PAGE), PAGE), 0);
+	expect_eq(user(user_write, UVA + PAGE, old, 0, 0), 0);
+	expect_eq(N(ARMED), 2);
+}
+
+static void ring3_refused(void)
+{
+	start();
+	expect_eq(user(user_cpuid, TLB_CHECK_IDENTIFY, 0, 0, 0), 0);
+	expect_eq(user(user_cpuid, TLB_CHECK_FRAMES, old / PAGE, 1, 1),
+		  TLB_CHECK_EPERM);
+	expect_eq(user(user_cpuid, TLB_CHECK_RESET, 0, 0, 0), TLB_CHECK_EPERM);
+	expect_eq(user(user_cpuid, TLB_CHECK_TEXT, 0, 0, 0), TLB_CHECK_EPERM);
+	expect_eq(user(user_cpuid, 0x1ff, 0, 0, 0), TLB_CHECK_EPERM);
+	expect_eq(N(REFUSED), 4);
+	expect_eq(N(EVENTS), 0);
+	/* Its own address space is its own. */
+	make_stale();
+	expect_eq(user(user_cpuid, TLB_CHECK_ARM, UVA, PAGE, 0), 0);
+	expect_eq(user(user_cpuid, TLB_CHECK_MARK, 1, 0, 0), 0);
+	expect_eq(user(user_cpuid, TLB_CHECK_COUNTER, 0, 0, 0), 0);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 1);
+	expect_eq(user(user_cpuid, TLB_CHECK_DISARM, UVA, PAGE, 0), 0);
+	expect_eq(N(REFUSED), 4);
+}
+
+static void commands(void)
+{
+	start();
+	expect_eq(tlb_check_call(0xff, 0, 0, 0, 0), TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_call(0x1ff, 0, 0, 0, 0), TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_arm((void *)UVA, 0), TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_arm((void *)UVA, -1ul), TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_call(TLB_CHECK_FRAMES, 1, 1, 0, 0),
+		  TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_call(TLB_CHECK_FRAMES, 1, 1, 5, 0),
+		  TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_call(TLB_CHECK_FRAMES, 1, 0, 1, 0),
+		  TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_call(TLB_CHECK_COUNTER, TLB_CHECK_COUNTERS, 0, 0, 0),
+		  TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_call(TLB_CHECK_UNWATCH, 0, 0, 0, 0),
+		  TLB_CHECK_ENOENT);
+	expect_eq(N(EVENTS), 0);
+	for (int i = 0; i < 1024; i++)
+		expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), TLB_CHECK_ENOSPC);
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 1);
+	tlb_check_call(TLB_CHECK_RESET, 0, 0, 0, 0);
+	expect_eq(N(ARMED), 0);
+	expect_eq(N(VIOLATIONS), 0);
+}
+
+/* An entry of a tag outlives other tags, and is a violation when it is used */
+static void stale_across_tags(void)
+{
+	start();
+	set_cr4(get_cr4() | CR4_PCIDE);
+	set_cr3(root | 1);
+	make_stale();
+	tlb_check_frames(old / PAGE, 1, TLB_CHECK_FREED);
+	set_cr3((u64)boot_pml4 | 2);
+	expect_eq(N(VIOLATIONS), 0);
+	set_cr3(root | 1 | KEEP);
+	expect_eq(N(VIOLATIONS), 0);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(FREED), 1);
+	expect(N(RESTORED) >= 1);
+}
+
+/* A program arms under the root of its half; the kernel uses the other. */
+static void armed_in_both_halves(void)
+{
+	u64 pair;
+
+	start();
+	pair = new_root_pair();
+	for (u64 i = 1; i < 512; i++)
+		((u64 *)pair)[i] = ((u64 *)(pair + PAGE))[i] = ((u64 *)root)[i];
+	set_cr4(get_cr4() | CR4_PCIDE);
+	set_cr3((pair + PAGE) | 0x801);
+	expect_eq(read8(UVA + PAGE), old);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	set_cr3(pair | 1);
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 1);
+}
+
+/* Without two halves, neighbours are two processes. pti=off, process=off */
+static void armed_neighbour(void)
+{
+	u64 pair;
+
+	start();
+	pair = new_root_pair();
+	for (u64 i = 1; i < 512; i++)
+		((u64 *)pair)[i] = ((u64 *)(pair + PAGE))[i] = ((u64 *)root)[i];
+	set_cr3(pair + PAGE);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	set_cr3(pair);
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 0);
+	expect_eq(N(TRANSIENT), 1);
+}
+
+/* With start and end around UVA + PAGE alone. */
+static void window(void)
+{
+	start();
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(CHECKS), 0);
+	expect_eq(N(TRANSIENT), 0);
+	expect_eq(read8(UVA + PAGE), old);
+	remap(root, UVA + PAGE, new);
+	expect_eq(read8(UVA + PAGE), old);
+	expect_eq(N(TRANSIENT), 1);
+}
+
+/* With process=on. */
+static void process(void)
+{
+	start();
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(CHECKS), 0);
+	invlpg(UVA);
+	expect_eq(user(user_cpuid, TLB_CHECK_WATCH, 0, 0, 0), 0);
+	expect_eq(read8(UVA), new);
+	remap(root, UVA, old);
+	expect_eq(read8(UVA), new);
+	expect_eq(N(TRANSIENT), 1);
+	expect_eq(user(user_cpuid, TLB_CHECK_UNWATCH, 0, 0, 0), 0);
+	invlpg(UVA);
+	expect_eq(read8(UVA), old);
+	remap(root, UVA, new);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(TRANSIENT), 1);
+}
+
+/* With sample=10 and a window around UVA. */
+static void sample(void)
+{
+	start();
+	make_stale();
+	for (int i = 0; i < 100; i++)
+		expect_eq(read8(UVA), old);
+	expect_eq(N(CHECKS), 10);
+	expect_eq(N(SKIPPED), 90);
+	expect_eq(N(TRANSIENT), 10);
+}
+
+/* With user=off, or kernel=off, or fetch=off. */
+static void no_kernel(void)
+{
+	start();
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(CHECKS), 0);
+	expect_eq(user(user_read, UVA + PAGE, 0, 0, 0), old);
+	remap(root, UVA + PAGE, new);
+	expect_eq(user(user_read, UVA + PAGE, 0, 0, 0), old);
+	expect(N(TRANSIENT) >= 1);
+}
+
+static void no_user(void)
+{
+	start();
+	expect_eq(user(user_read, UVA + PAGE, 0, 0, 0), old);
+	remap(root, UVA + PAGE, new);
+	expect_eq(user(user_read, UVA + PAGE, 0, 0, 0), old);
+	expect_eq(N(TRANSIENT), 0);
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(TRANSIENT), 1);
+}
+
+static void no_fetch(void)
+{
+	expect_eq(catch_call((void (*)(void *))fetch, 0), UD);
+	expect_eq(N(ARMED), 0);
+}
+
+/* Without a checker: CPUID says so, and everything works. */
+static void absent(void)
+{
+	expect(!tlb_check_present());
+}
+
+const struct test tests_check[] = {
+	{ "transient", transient, "check" },
+	{ "armed", armed, "check" },
+	{ "armed_elsewhere", armed_elsewhere, "check" },
+	{ "armed_process_gone", armed_process_gone, "check" },
+	{ "frame_events", frame_events, "check" },
+	{ "table_of_entry", table_of_entry, "check" },
+	{ "table_of_walk", table_of_walk, "check" },
+	{ "table_of_walk_pcid", table_of_walk_pcid, "check" },
+	{ "old_entry", old_entry, "check" },
+	{ "rights", rights, "check" },
+	{ "unmapped", unmapped, "check" },
+	{ "dirty", dirty, "check" },
+	{ "atomic", atomic, "check" },
+	{ "crossing", crossing, "check" },
+	{ "victim", victim, "check" },
+	{ "fetch", fetch, "check" },
+	{ "user_mode", user_mode, "check" },
+	{ "ring3_refused", ring3_refused, "check" },
+	{ "commands", commands, "check" },
+	{ "stale_across_tags", stale_across_tags, "check" },
+	{ "armed_neighbour", armed_neighbour, "neighbour" },
+	{ "armed_in_both_halves", armed_in_both_halves, "check" },
+	{ "window", window, "window" },
+	{ "process", process, "process" },
+	{ "sample", sample, "sample" },
+	{ "no_kernel", no_kernel, "no-kernel" },
+	{ "no_user", no_user, "no-user" },
+	{ "no_fetch", no_fetch, "no-fetch" },
+	{ "absent", absent, "absent" },
+	{ 0, 0, 0 }
+};
