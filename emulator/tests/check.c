@@ -300,15 +300,18 @@ static void crossing(void)
 /* Two pages that take one place in a direct-mapped TLB: the victim TLB. */
 static void victim(void)
 {
+	u64 va = UVA + 100 * PAGE;
+
 	start();
-	expect_eq(read8(UVA), old);
-	for (u64 size = 256; size <= 4096; size *= 2) {
-		map(root, UVA + size * PAGE, old, P | RW | US);
-		read8(UVA + size * PAGE);
-	}
-	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
-	*pte_of(root, UVA) = 0;
-	expect_eq(read8(UVA), old);
+	for (u64 size = 256; size <= 4096; size *= 2)
+		map(root, va + size * PAGE, old, P | RW | US);
+	map(root, va, old, P | RW | US);
+	expect_eq(read8(va), old);
+	for (u64 size = 256; size <= 4096; size *= 2)
+		read8(va + size * PAGE);
+	expect_eq(tlb_check_arm((void *)va, PAGE), 0);
+	*pte_of(root, va) = 0;
+	expect_eq(read8(va), old);
 	expect_eq(N(ARMED), 1);
 }
 

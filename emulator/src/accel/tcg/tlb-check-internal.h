@@ -42,12 +42,27 @@ typedef struct TLBCheckCachedWalk {
 #define TLB_CHECK_CACHED_WALKS  1024
 #define TLB_CHECK_TAGS          4096
 
+/* The page table entries that an entry of the TLB was found right with. */
+typedef struct TLBCheckPath {
+    uint64_t filled;            /* of the entry, which identifies it */
+    vaddr page;
+    hwaddr root;
+    uint8_t mmu_idx;
+    uint8_t n;
+    uint8_t right;              /* access types: 1 << MMUAccessType */
+    const uint64_t *host[TLB_CHECK_LEVELS];
+    uint64_t value[TLB_CHECK_LEVELS];
+} TLBCheckPath;
+
+#define TLB_CHECK_PATHS 2048
+
 typedef struct TLBCheckVCPU {
     uint64_t counter[TLB_CHECK_COUNTERS];
     uint64_t until_sample;
     uint32_t drops_all;
     uint32_t drops[TLB_CHECK_TAGS];
     TLBCheckCachedWalk walks[TLB_CHECK_CACHED_WALKS];
+    TLBCheckPath paths[TLB_CHECK_PATHS];
 } TLBCheckVCPU;
 
 typedef struct TLBCheck TLBCheck;

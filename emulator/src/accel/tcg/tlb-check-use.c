@@ -107,6 +107,56 @@ static const char *disagreement(const CPUTLBEntryFull *full,
     return NULL;
 }
 
+/*
+ * Walks are the cost of a check. If each page table entry on the way is what
+ * it was when this entry was found right for this kind of access, under the
+ * same root, a walk would find the same again. A set accessed or dirty bit is
+ * a change like any other: the next walk remembers it. Host addresses stay
+ * good as long as the entry: a change of the memory map flushes everything.
+ */
+static TLBCheckPath *path_of(TLBCheckVCPU *v, vaddr page, int mmu_idx)
+{
+    return &v->paths[(page >> TARGET_PAGE_BITS ^ mmu_idx << 8) %
+                     TLB_CHECK_PATHS];
+}
+
+static bool path_is_same(CPUState *cpu, const TLBCheckPath *path,
+                         const TLBCheckEntry *e, vaddr page,
+                         MMUAccessType type, int mmu_idx)
+{
+    if (path->filled != e->filled || path->page != page ||
+        path->mmu_idx != mmu_idx || !(path->right & (1 << type)) ||
+        path->root != tlb_check_ops(cpu)->root(cpu)) {
+        return false;
+    }
+    for (unsigned i = 0; i < path->n; i++) {
+        if (qatomic_read(path->host[i]) != path->value[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void path_remember(CPUState *cpu, TLBCheckPath *path,
+                          const TLBCheckEntry *e, vaddr page,
+                          MMUAccessType type, int mmu_idx,
+                          const TLBCheckWalk *walk)
+{
+    bool same = path->filled == e->filled && path->page == page &&
+                path->mmu_idx == mmu_idx && path->n == walk->ntables &&
+                !memcmp(path->host, walk->host, sizeof(path->host)) &&
+                !memcmp(path->value, walk->value, sizeof(path->value));
+
+    path->right = (same ? path->right : 0) | 1 << type;
+    path->filled = e->filled;
+    path->page = page;
+    path->mmu_idx = mmu_idx;
+    path->root = tlb_check_ops(cpu)->root(cpu);
+    path->n = walk->ntables;
+    memcpy(path->host, walk->host, sizeof(path->host));
+    memcpy(path->value, walk->value, sizeof(path->value));
+}
+
 /* Was a page table on the way to this entry given away? */
 static bool table_given_away(TLBCheckEntry *e, TLBCheckEvent *event,
                              hwaddr *table)
@@ -134,6 +184,8 @@ void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     TLBCheckEntry *e = &full->check;
     TLBCheckReport r = { .table = 0 };
     TLBCheckEvent frame_event, table_event;
+    vaddr page = addr & TARGET_PAGE_MASK;
+    TLBCheckPath *path;
     TLBCheckWalk walk;
     const char *kind = NULL;
     int rank = RANK_TRANSIENT;
@@ -155,6 +207,12 @@ void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     v->until_sample = tlb_check->sample - 1;
     tlb_check_count(cpu, TLB_CHECK_N_CHECKS);
 
+    path = path_of(v, page, mmu_idx);
+    if (!e->stale && path_is_same(cpu, path, e, page, type, mmu_idx) &&
+        !table_given_away(e, &table_event, &r.table)) {
+        e->right = cpu_get_host_ticks();
+        return;
+    }
     for (int i = 0; i < 2; i++) {
         if (!tlb_check_ops(cpu)->walk(cpu, addr, mmu_idx, &walk)) {
             return;
@@ -175,6 +233,7 @@ void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     if (!kind) {
         e->right = cpu_get_host_ticks();
         e->stale = 0;
+        path_remember(cpu, path, e, page, type, mmu_idx, &walk);
         if (rank == RANK_TRANSIENT) {
             return;
         }

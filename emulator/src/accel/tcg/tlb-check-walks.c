@@ -58,7 +58,7 @@ void tlb_check_walks_fill(CPUState *cpu, vaddr addr, const TLBCheckWalk *walk,
     TLBCheckVCPU *v = tlb_check_vcpu(cpu);
     unsigned tag = tlb_check_ops(cpu)->tag(cpu);
 
-    QEMU_BUILD_BUG_ON(TLB_CHECK_CACHED_WALKS != 1 << 10);
+    QEMU_BUILD_BUG_ON(TLB_CHECK_CACHED_WALKS != 1 << 10); /* walk_slot */
     /* The root is in a register, not in a cache. */
     for (int i = walk->ntables - 1; i > 0; i--) {
         uint64_t key = walk_key(addr, region_shift(walk->nlevels, i));

@@ -60,6 +60,8 @@ typedef struct TLBCheckWalk {
     uint8_t nlevels;            /* 4 or 5 */
     uint8_t ntables;
     uint32_t tables[TLB_CHECK_LEVELS];
+    const uint64_t *host[TLB_CHECK_LEVELS];     /* the entries it read, */
+    uint64_t value[TLB_CHECK_LEVELS];           /* as guest memory has them */
     hwaddr pa;                  /* of the page, if present */
     uint64_t pte;               /* the last entry that was read */
 } TLBCheckWalk;

@@ -59,8 +59,10 @@ static bool x86_tlb_check_walk(CPUState *cs, vaddr addr, int mmu_idx,
         if (!host) {
             return false;
         }
-        w->tables[w->ntables++] = table >> TARGET_PAGE_BITS;
-        pte = le64_to_cpu(qatomic_read(host));
+        w->tables[w->ntables] = table >> TARGET_PAGE_BITS;
+        w->host[w->ntables] = host;
+        w->value[w->ntables] = qatomic_read(host);
+        pte = le64_to_cpu(w->value[w->ntables++]);
         w->pte = pte;
         w->level = level;
         if (!(pte & PG_PRESENT_MASK)) {
