@@ -24,8 +24,8 @@
 /* The commands. Those from TLB_CHECK_KERNEL on need CPL 0. */
 enum tlb_check_command {
     TLB_CHECK_IDENTIFY = 0,     /* the signature */
-    TLB_CHECK_FEATURES = 1,     /* RBX: version, RCX: TLB_CHECK_FEATURE_*,
-                                   RDX: how many tags have entries */
+    /* RBX: version, RCX: TLB_CHECK_FEATURE_*, RDX: tags with entries */
+    TLB_CHECK_FEATURES = 1,
     TLB_CHECK_ARM = 2,          /* start, bytes: nothing may use these now */
     TLB_CHECK_DISARM = 3,       /* start, bytes: RBX: how many ranges */
     TLB_CHECK_WATCH = 4,        /* check this address space (process=on) */
