@@ -22,7 +22,13 @@ from ceasefire.output import print_table, progress
 from ceasefire.run import add_path_arguments
 from ceasefire.vm import GuestResult, GuestSpec, run_guest
 from ceasefire.vm.disks import ext4_image
-from ceasefire.vm.spec import ACCELERATORS, DEFAULT_EMULATOR, DiskSpec, check_spec
+from ceasefire.vm.spec import (
+    ACCELERATORS,
+    EMULATOR_HELP,
+    STOCK_EMULATOR,
+    DiskSpec,
+    check_spec,
+)
 
 SCHEMA = 1
 _ROUNDS_SCRIPT = Path(__file__).with_name("vm") / "rounds"
@@ -64,9 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--emulator",
-        default=DEFAULT_EMULATOR,
-        metavar="PROGRAM",
-        help=f"the QEMU to use (default: {DEFAULT_EMULATOR})",
+        default=STOCK_EMULATOR,
+        metavar="NAME",
+        help=EMULATOR_HELP,
     )
     add(
         "--append",

@@ -83,11 +83,26 @@ def test_description_shows_the_first_and_counts_the_rest() -> None:
     assert "and 2 more" in text
 
 
-def test_lost_patch_is_only_that_and_only_before_the_command() -> None:
+def test_emulator_failed_is_only_known_mistakes_before_the_command() -> None:
     oops = "[    1.1] Oops: int3: 0000 [#1] SMP NOPTI"
     ready = "[    2.0] ceasefire-vm: ready"
-    assert klog.lost_patch(klog.scan([oops, "[    1.1] Kernel panic - not syncing: x"]))
-    assert not klog.lost_patch(klog.scan([ready, oops]))
-    assert not klog.lost_patch(klog.scan(["[    1.0] Oops: 0000 [#1] SMP NOPTI"]))
-    assert not klog.lost_patch(klog.scan(["[    0.9] WARNING: CPU: 0", oops]))
-    assert not klog.lost_patch(klog.scan([]))
+    lost = "qemu-system-x86_64: ../system/physmem.c:1: iotlb_to_section: Assertion `x' failed."
+    other = "qemu-system-x86_64: ../system/physmem.c:1: other: Assertion `x' failed."
+    panic = "[    1.1] Kernel panic - not syncing: x"
+    assert klog.emulator_failed(klog.scan([oops, panic])) == "lost a code patch"
+    assert klog.emulator_failed(klog.scan([lost])) == "lost a device"
+    for lines in (
+        [ready, oops],
+        [ready, lost],
+        [other],
+        ["[    1.0] Oops: 0000 [#1] SMP NOPTI"],
+        ["[    0.9] WARNING: CPU: 0", oops],
+        [],
+    ):
+        assert not klog.emulator_failed(klog.scan(lines))
+
+
+def test_what_the_checking_emulator_reports_is_bad() -> None:
+    assert klog.is_bad("tlb-check: violation class=freed kind=frame cpu=0 mode=user access=read")
+    assert klog.is_bad("ERROR:../accel/tcg/cputlb.c:12:f: assertion failed: (x)")
+    assert not klog.is_bad("tlb-check: summary checks=1 violations=0")

@@ -2,14 +2,15 @@
 """What a guest is started with: options, kernel arguments, disks, the script inside."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ceasefire import paths
-from ceasefire.errors import UsageError
-from ceasefire.vm import command
-from ceasefire.vm.spec import DiskSpec, GuestSpec, parse_disk, parse_size
+from ceasefire.errors import Failure, UsageError
+from ceasefire.vm import command, emulator
+from ceasefire.vm.spec import DiskSpec, GuestSpec, check_spec, parse_disk, parse_size
 
 
 def words_of(spec: GuestSpec, accel: str = "tcg") -> list[str]:
@@ -31,6 +32,53 @@ def test_sizes(text: str, size: int) -> None:
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
         parse_size(text)
+
+
+def test_checking_emulator_checks(tmp_path: Path) -> None:
+    spec = GuestSpec(kernel="debug", emulator="checking", check="process=on,old-ms=9")
+    words = words_of(spec)
+    given = value_after(words, "-object").split(",")
+    assert given[:2] == ["tlb-check", "id=check0"]
+    assert given[-2:] == ["process=on", "old-ms=9"]
+    assert value_after(words, "-cpu") == "max,-pku"
+    assert "nokaslr" in words
+    assert value_after(words_of(replace(spec, cpu_model="qemu64")), "-cpu") == "qemu64"
+
+
+def test_stock_emulator_does_not() -> None:
+    words = words_of(GuestSpec())
+    assert "-object" not in words and "-cpu" not in words and "nokaslr" not in words
+
+
+def test_symbols_are_those_of_the_kernel(tmp_path: Path) -> None:
+    image = tmp_path / "b" / "arch" / "x86" / "boot" / "bzImage"
+    image.parent.mkdir(parents=True)
+    image.touch()
+    spec = GuestSpec(kernel=str(image), emulator="checking")
+    assert "symbols" not in value_after(words_of(spec), "-object")
+    (tmp_path / "b" / "System.map").touch()
+    symbols = f"symbols={tmp_path}/b/System.map"
+    assert symbols in value_after(words_of(spec), "-object").split(",")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        GuestSpec(emulator="checking", accel="kvm"),
+        GuestSpec(check="process=on"),
+    ],
+)
+def test_checks_that_cannot_be(spec: GuestSpec) -> None:
+    with pytest.raises(UsageError):
+        check_spec(spec)
+
+
+def test_checking_emulator_that_is_not_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "build_dir", lambda: tmp_path)
+    with pytest.raises(Failure, match="make emulator"):
+        emulator.program("checking")
 
 
 def run_emulator_script(tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ceasefire import paths
 from ceasefire.errors import Failure
+from ceasefire.vm import emulator
 from ceasefire.vm.spec import DiskSpec, GuestSpec, parse_size
 
 # virtme mounts empty file systems over these, what the host has there is exported once more.
@@ -33,14 +34,6 @@ _TCG_ARGS = ("pti=off", "rcupdate.rcu_cpu_stall_timeout=120")
 _DEBUG_ARGS = ("page_poison=1",)
 _DEFAULT_BRD = "256M"
 DISK_DIR = "/run/disk"
-
-
-def emulator_path(name: str) -> str:
-    """Return the path of the QEMU program or say what to install."""
-    found = paths.find_program(name)
-    if found is None:
-        raise Failure(f"{name} is missing: run `make deps`, or name another with --emulator")
-    return found
 
 
 def require_host() -> str:
@@ -61,7 +54,7 @@ def end_with_parent(signal_name: str) -> list[str]:
     return [setpriv, "--pdeathsig", signal_name, "--"]
 
 
-def emulator_script(emulator: str, log: Path, messages: Path) -> str:
+def emulator_script(program: str, log: Path, messages: Path) -> str:
     """Return a shell script that runs QEMU with its console in the log.
 
     messages: the file for what QEMU itself has to say.
@@ -84,23 +77,23 @@ if [ -n "$kernel" ] && [ -z "$found" ]; then
 	echo "this virtme-ng has another console option: install the pinned one with make deps" >&2
 	exit 1
 fi
-exec {shlex.join([*end_with_parent("KILL"), emulator])} "$@" 3>&2 2>>{shlex.quote(str(messages))}
+exec {shlex.join([*end_with_parent("KILL"), program])} "$@" 3>&2 2>>{shlex.quote(str(messages))}
 """
 
 
 def virtme_command(
-    spec: GuestSpec, accel: str, script: Path, emulator: Path, visible: Sequence[Path]
+    spec: GuestSpec, accel: str, script: Path, qemu: Path, visible: Sequence[Path]
 ) -> list[str]:
     """Return the argument vector that boots the guest.
 
-    script, emulator: files with the texts of guest_script() and emulator_script().
+    script, qemu: files with the texts of guest_script() and emulator_script().
     visible: directories that must be in the guest even where virtme hides the host's.
     """
     virtme = require_host()
     words = [*end_with_parent("TERM"), virtme, "--script-sh", f"sh {shlex.quote(str(script))}"]
     words += ["--kimg", str(paths.kernel_image(spec.kernel)), "--mods", "none"]
     words += ["--user", "root", "--name", "ceasefire", "--force-9p", "--disable-microvm"]
-    words += ["--qemu-bin", str(emulator)]
+    words += ["--qemu-bin", str(qemu)]
     # A CPU that shares its package with one of another node makes the kernel warn.
     packages = f",sockets={spec.cpus},cores=1,threads=1" if spec.numa > 1 else ""
     words += ["--cpus", f"{spec.cpus}{packages}"]
@@ -134,6 +127,7 @@ def kernel_arguments(spec: GuestSpec, accel: str) -> list[str]:
     words = list(_LOG_ARGS)
     if accel == "tcg":
         words += _TCG_ARGS
+    words += emulator.kernel_arguments(spec)
     if spec.kernel == "debug":
         words += _DEBUG_ARGS
     for disk in spec.disks:
@@ -230,8 +224,10 @@ def _qemu_options(spec: GuestSpec, accel: str) -> list[str]:
         words += ["-accel", "tcg,thread=single" if spec.icount else "tcg,thread=multi"]
     if spec.icount:
         words += ["-icount", "shift=0,sleep=off"]
-    if spec.cpu_model:
-        words += ["-cpu", spec.cpu_model]
+    model = emulator.cpu_model(spec)
+    if model:
+        words += ["-cpu", model]
+    words += emulator.options(spec)
     for index, disk in enumerate(spec.disks):
         if disk.kind == "image":
             drive = f"if=none,id=disk{index},format=raw,snapshot=on,file={_escape(disk.argument)}"

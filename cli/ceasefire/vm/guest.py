@@ -22,9 +22,8 @@ from typing import IO
 from ceasefire import paths
 from ceasefire.errors import GuestError, GuestTimeout
 from ceasefire.output import progress
-from ceasefire.vm import accel, klog
+from ceasefire.vm import accel, emulator, klog
 from ceasefire.vm.command import (
-    emulator_path,
     emulator_script,
     guest_script,
     virtme_command,
@@ -92,9 +91,10 @@ def run_guest(
     spec = replace(spec, accel=chosen, environment=environment + spec.environment)
     for _ in range(_BOOT_ATTEMPTS - 1):
         result = _boot(spec, command, name, where, (stdout, stderr))
-        if chosen != "tcg" or not klog.lost_patch(result.verdict):
+        why = klog.emulator_failed(result.verdict) if chosen == "tcg" else ""
+        if not why:
             return result
-        progress(f"the emulator lost a code patch during the boot, once more (log: {result.log})")
+        progress(f"the emulator {why} during the boot, once more (log: {result.log})")
     return _boot(spec, command, name, where, (stdout, stderr))
 
 
@@ -106,13 +106,13 @@ def _boot(
     with run_directory("vm") as directory, _signals_raise():
         script = directory / "guest.sh"
         script.write_text(guest_script(spec, command, where), encoding="utf-8")
-        emulator, messages = directory / "qemu", directory / "messages"
-        emulator.write_text(
-            emulator_script(emulator_path(spec.emulator), log, messages), encoding="utf-8"
+        qemu, messages = directory / "qemu", directory / "messages"
+        qemu.write_text(
+            emulator_script(emulator.program(spec.emulator), log, messages), encoding="utf-8"
         )
-        emulator.chmod(0o755)
+        qemu.chmod(0o755)
         visible = [p for p in (paths.checkout(), paths.build_dir(), where) if p is not None]
-        words = virtme_command(spec, spec.accel, script, emulator, visible)
+        words = virtme_command(spec, spec.accel, script, qemu, visible)
         started = time.monotonic()
         ended, out, err = _supervise(words, directory, spec.timeout, sinks)
         seconds = time.monotonic() - started
@@ -128,6 +128,8 @@ def accelerator(spec: GuestSpec, *, probe_again: bool = False) -> str:
     """Return 'kvm' or 'tcg': what the guest asks for, or KVM where a guest boots with it."""
     if spec.accel != "auto":
         return spec.accel
+    if emulator.is_checking(spec):
+        return "tcg"
     return "kvm" if accel.kvm_works(partial(_boots_with_kvm, spec), again=probe_again) else "tcg"
 
 

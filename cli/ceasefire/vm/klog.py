@@ -38,6 +38,9 @@ _BAD = re.compile(
       | Bad\ (?:page|rss-counter|swap)
       | smpboot:\ .*(?:failed|not\ responding)
       | csd:\ Detected
+      | tlb-check:\ violation
+      | \S*qemu-system-x86_64:.*Assertion
+      | ERROR:\S+:\ assertion\ failed
     )
     | memory\ corruption
     | non-zero\ pgtables_bytes
@@ -117,17 +120,22 @@ def scan(lines: Iterable[str], allow: Sequence[str] = ()) -> LogVerdict:
     return LogVerdict(tuple(reports), booted, status)
 
 
-def lost_patch(verdict: LogVerdict) -> bool:
-    """Say whether a boot failed only because the emulator ran code that was just patched.
+def emulator_failed(verdict: LogVerdict) -> str:
+    """Say what the emulator did wrong in a boot that failed only for that; empty if nothing.
 
-    The kernel patches its own code while it boots, with a breakpoint in the place of the first
-    byte meanwhile. QEMU 7.2, which Debian 12 has, may go on executing the breakpoint afterwards
-    with several emulated CPUs; about one boot in a hundred ends so. Nothing was run by then, so
-    that booting again hides nothing. Once the command has started it is a failure as any other.
+    Two known mistakes. The kernel patches its own code while it boots, with a breakpoint in the
+    place of the first byte meanwhile. QEMU 7.2, which Debian 12 has, may go on executing the
+    breakpoint afterwards with several emulated CPUs; about one boot in a hundred ends so. And QEMU
+    10.0 may look up a device of the old memory map in the new one while the kernel sizes PCI
+    resources, and stops itself. Nothing was run by then, so that booting again hides nothing. Once
+    the command has started either is a failure as any other.
     """
     if verdict.booted or not verdict.reports:
-        return False
-    return message(verdict.reports[0].text[0]).startswith("Oops: int3")
+        return ""
+    first = message(verdict.reports[0].text[0])
+    if first.startswith("Oops: int3"):
+        return "lost a code patch"
+    return "lost a device" if "iotlb_to_section: Assertion" in first else ""
 
 
 def describe(verdict: LogVerdict) -> str:

@@ -11,6 +11,9 @@ from ceasefire.errors import Failure, UsageError
 
 ACCELERATORS = ("auto", "kvm", "tcg")
 DEFAULT_EMULATOR = "qemu-system-x86_64"
+STOCK_EMULATOR = "stock"
+CHECKING_EMULATOR = "checking"
+EMULATOR_HELP = "stock, checking (make emulator), or a QEMU program (default: stock)"
 _SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE)
 _SHIFT = {"": 20, "K": 10, "M": 20, "G": 30, "T": 40}
 MAX_CPUS = 64
@@ -42,7 +45,8 @@ class GuestSpec:
     disks: tuple[DiskSpec, ...] = ()
     timeout: float = 600.0
     accel: str = "auto"
-    emulator: str = DEFAULT_EMULATOR
+    emulator: str = STOCK_EMULATOR
+    check: str = ""
     cpu_model: str = ""
     icount: bool = False
     qemu_args: tuple[str, ...] = ()
@@ -89,6 +93,10 @@ def check_spec(spec: GuestSpec) -> None:
         raise UsageError("--icount counts the instructions of one emulated CPU: use --cpus 1")
     if spec.accel not in ACCELERATORS:
         raise UsageError(f"--accel {spec.accel}: it is one of {', '.join(ACCELERATORS)}")
+    if spec.emulator == CHECKING_EMULATOR and spec.accel == "kvm":
+        raise UsageError("--emulator checking emulates the CPUs: leave --accel kvm out")
+    if spec.check and spec.emulator != CHECKING_EMULATOR:
+        raise UsageError("--check is for --emulator checking")
     if spec.timeout <= 0:
         raise UsageError("--timeout is in seconds and more than 0")
     if parse_size(spec.memory) < 128 << 20:
@@ -145,9 +153,15 @@ def add_guest_arguments(parser: argparse.ArgumentParser, *, timeout: float = 600
     )
     group.add_argument(
         "--emulator",
-        default=DEFAULT_EMULATOR,
-        metavar="PROGRAM",
-        help=f"the QEMU to use (default: {DEFAULT_EMULATOR})",
+        default=STOCK_EMULATOR,
+        metavar="NAME",
+        help=EMULATOR_HELP,
+    )
+    group.add_argument(
+        "--check",
+        default="",
+        metavar="PROPERTIES",
+        help="of the checking emulator, for example process=on,old-ms=500",
     )
     group.add_argument(
         "--cpu", default="", metavar="MODEL", help="QEMU's CPU model, for example max,-la57"
@@ -178,6 +192,7 @@ def spec_from_arguments(args: argparse.Namespace) -> GuestSpec:
         timeout=args.timeout,
         accel="tcg" if args.icount and args.accel == "auto" else args.accel,
         emulator=args.emulator,
+        check=args.check,
         cpu_model=args.cpu,
         icount=args.icount,
         qemu_args=tuple(args.qemu_arg),

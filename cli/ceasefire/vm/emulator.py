@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two emulators by name, and what the checking one needs on top.
+
+`stock` is Debian's QEMU. `checking` is the one of `make emulator`: it compares accesses with the
+page tables and has PCIDs (docs/emulator.md). Its reports come on its standard error, which ends up
+in the kernel log, where a violation fails the run like a complaint of the kernel.
+"""
+
+from pathlib import Path
+
+from ceasefire import paths
+from ceasefire.errors import Failure
+from ceasefire.vm.spec import CHECKING_EMULATOR, DEFAULT_EMULATOR, STOCK_EMULATOR, GuestSpec
+
+# Changing the PKRU register flushes everything in QEMU, which hides what is looked for.
+CHECKING_CPU = "max,-pku"
+# It is built without firmware; Debian's emulator has some. No option ROM for network cards.
+_FIRMWARE = ("-L", "/usr/share/seabios", "-L", "/usr/share/qemu", "-nic", "none")
+
+
+def is_checking(spec: GuestSpec) -> bool:
+    """Say whether the guest runs on the emulator that checks accesses."""
+    return spec.emulator == CHECKING_EMULATOR
+
+
+def program(name: str) -> str:
+    """Return the path of the QEMU program or say what to install."""
+    if name == CHECKING_EMULATOR:
+        built = paths.build_dir() / "qemu" / "build" / DEFAULT_EMULATOR
+        if not built.is_file():
+            raise Failure("the checking emulator is not built: run `make emulator` first")
+        return str(built)
+    found = paths.find_program(DEFAULT_EMULATOR if name == STOCK_EMULATOR else name)
+    if found is None:
+        raise Failure(f"{name} is missing: run `make deps`, or name another with --emulator")
+    return found
+
+
+def cpu_model(spec: GuestSpec) -> str:
+    """Return the value of QEMU's -cpu, empty for virtme's own choice."""
+    if spec.cpu_model or not is_checking(spec):
+        return spec.cpu_model
+    return CHECKING_CPU
+
+
+def options(spec: GuestSpec) -> list[str]:
+    """Return the words that make the checking emulator check; none for another one."""
+    if not is_checking(spec):
+        return []
+    check = ["tlb-check", "id=check0"]
+    symbols = system_map(paths.kernel_image(spec.kernel))
+    if symbols is not None:
+        check.append("symbols=" + str(symbols).replace(",", ",,"))
+    if spec.check:
+        check.append(spec.check)
+    return [*_FIRMWARE, "-object", ",".join(check)]
+
+
+def kernel_arguments(spec: GuestSpec) -> list[str]:
+    """Return what the kernel must be told: functions are found by their linked addresses."""
+    return ["nokaslr"] if is_checking(spec) else []
+
+
+def system_map(image: Path) -> Path | None:
+    """Return the symbols of a kernel in its build folder, None when it lies elsewhere."""
+    if len(image.parents) < 4:
+        return None
+    found = image.parents[3] / "System.map"
+    return found if found.is_file() else None
