@@ -140,6 +140,17 @@ def write_suite(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     "text",
     [
+        "KTAP version 1\nok 1 - a\n1..1\n",
+        "KTAP version 1\n1..1\n  KTAP version 1\n  ok 1 - a\n  1..1\nok 1 - p\n",
+    ],
+)
+def test_late_plan_is_refused(text: str) -> None:
+    assert results(ktap.parse(text)) == {"KTAP format": "fail"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "[[job]]\n",
         "[[job]]\nname='a'\nkind='host'\n",
         "[[job]]\nname='a'\nkind='boat'\ncommand='x'\n",

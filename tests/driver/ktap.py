@@ -23,11 +23,36 @@ _FORMAT_ERROR = re.compile(r"\[ERROR\]\s*(.*)")
 _SKIPPED = re.compile(r"^\s*ok \d+ (?:- )?(.*?) # SKIP *(.*)$", re.MULTILINE)
 
 
+_PLAN = re.compile(r"^(\s*)1\.\.\d+\s*$")
+_VERSION = re.compile(r"^(\s*)(?:K?TAP) version \d+")
+_RESULT = re.compile(r"^(\s*)(?:not )?ok \d+")
+
+
+def late_plan(text: str) -> int | None:
+    """Return the number of the first line with a plan that follows its tests, if there is one.
+
+    TAP allows that, KTAP does not, and the kernel's parser would never return from it.
+    """
+    tested: set[int] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _VERSION.match(line):
+            tested.discard(len(match.group(1)))
+        elif match := _RESULT.match(line):
+            depth = len(match.group(1))
+            tested = {d for d in tested if d < depth} | {depth}
+        elif (match := _PLAN.match(line)) and len(match.group(1)) in tested:
+            return number
+    return None
+
+
 def parse(text: str, *, nested: bool = False) -> list[Case]:
     """Return the test cases of a KTAP output.
 
     nested: the top level is a list of programs, each of which must have cases of its own.
     """
+    late = late_plan(text)
+    if late is not None:
+        return [failed("KTAP format", f"line {late}: the plan (1..N) comes after its tests")]
     parser = _kernel_parser()
     printed = io.StringIO()
     _redirect(printed)
