@@ -125,8 +125,9 @@ static void in_flight(void)
 		fpr_flush_delay(DELAY_MS);
 		__atomic_store_n(&flush_now, true, __ATOMIC_RELEASE);
 		sleep_ms(DELAY_MS / 10);
-		held = peer_count(p, PAGES, WORD(OWN));
 		file_drop(&f);
+		/* Who still reads them now held them when they were freed. */
+		held = PAGES - peer_count(p, PAGES, FAULTED);
 		stranger_fill(&stranger, FILL_ANON, 1);
 		leaked = peer_count(p, PAGES, WORD(SECRET));
 		parks = vmstat("fpr_park") - parks;
