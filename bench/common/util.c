@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * util.c - messages, time, numbers of options, the question for FPR
+ * util.c - messages, time, numbers of options, scratch files, the question for FPR
  *
  * Who: munmap-bench and cycle-bench.
  */
@@ -8,10 +8,12 @@
 
 #include "../../lib/include/ceasefire.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char *program = "bench";
 
@@ -94,4 +96,20 @@ void require_fpr(void)
 		    "this kernel has no FPR (no " CEASEFIRE_FPR_ENABLED
 		    "); boot a ceasefire kernel or leave the modes out that use it");
 	}
+}
+
+/* An empty file in @folder that goes with its last user. */
+int make_scratch_file(const char *folder)
+{
+	char path[4096];
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/%s-XXXXXX", folder, program) >=
+	    (int)sizeof(path))
+		die(EXIT_USAGE, "the path of --dir is too long");
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		die_errno("cannot make a file in %s", folder);
+	unlink(path);
+	return fd;
 }

@@ -26,6 +26,7 @@ unsigned long parse_number(const char *option, const char *text,
 double parse_seconds(const char *option, const char *text);
 
 void require_fpr(void);
+int make_scratch_file(const char *folder);
 
 /* What the page number @page of file number @file begins with. */
 static inline uint64_t page_word(unsigned int file, uint64_t page)

@@ -199,29 +199,14 @@ static void stop_on_signal(int signal)
 	_exit(128 + signal);
 }
 
-static int make_file(const char *folder)
-{
-	char path[4096];
-	int fd;
-
-	if (snprintf(path, sizeof(path), "%s/cycle-bench-XXXXXX", folder) >=
-	    (int)sizeof(path))
-		die(EXIT_USAGE, "the path of --dir is too long");
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		die_errno("cannot make a file in %s", folder);
-	unlink(path);
-	return fd;
-}
-
 static void prepare(const struct options *options)
 {
 	const char *folder = options->folder ? options->folder : getenv("TMPDIR");
 
 	if (!folder || !*folder)
 		folder = "/tmp";
-	data_file = make_file(folder);
-	tmp_file = make_file(folder);
+	data_file = make_scratch_file(folder);
+	tmp_file = make_scratch_file(folder);
 	null_file = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (null_file < 0)
 		die_errno("/dev/null");

@@ -64,21 +64,6 @@ static bool read_all(int fd, const char *name, unsigned int file,
 	return pattern;
 }
 
-static int make_file(const char *folder)
-{
-	char path[4096];
-	int fd;
-
-	if (snprintf(path, sizeof(path), "%s/munmap-bench-XXXXXX", folder) >=
-	    (int)sizeof(path))
-		die(EXIT_USAGE, "the path of --dir is too long");
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		die_errno("cannot make a file in %s", folder);
-	unlink(path);
-	return fd;
-}
-
 static uint64_t size_of(int fd, const char *path)
 {
 	struct stat st;
@@ -121,7 +106,7 @@ void data_open(struct data *data, const struct options *options)
 							 folder;
 
 		data->fds[i] = options->path_count ? open_given(name, options) :
-						     make_file(folder);
+						     make_scratch_file(folder);
 		if (!options->path_count || options->fill)
 			write_pattern(data->fds[i], name, i, bytes);
 		if (!read_all(data->fds[i], name, i, bytes))
