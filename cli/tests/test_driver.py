@@ -2,11 +2,12 @@
 """The test driver: what it counts, what it refuses, and how it judges mutations."""
 
 import subprocess
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from tests.driver import cases, host, ktap, mutations, suites
+from tests.driver import cases, host, ktap, lanes, mutations, suites
 from tests.driver.__main__ import run_all, run_job
 from tests.driver.suites import Job, Mutation
 
@@ -89,17 +90,22 @@ def test_junit() -> None:
 
 
 def host_job(command: str, **values: object) -> Job:
-    return Job(name="x/y", kind="host", command=command, **values)  # type: ignore[arg-type]
+    given = {"name": "x/y", "kind": "host", "command": command, **values}
+    return Job(**given)  # type: ignore[arg-type]
+
+
+def end_of(job: Job) -> cases.Outcome:
+    return run_job(job, threading.Event())
 
 
 def test_host_job_by_status(empty_build: Path) -> None:
-    assert run_job(host_job("exit 0", format="status")).count("pass") == 1
-    outcome = run_job(host_job("echo reason; exit 3", format="status"))
+    assert end_of(host_job("exit 0", format="status")).count("pass") == 1
+    outcome = end_of(host_job("echo reason; exit 3", format="status"))
     assert "exit status 3\nreason" in outcome.cases[0].detail
 
 
 def test_host_job_has_a_time_limit_and_leaves_nothing(empty_build: Path) -> None:
-    outcome = run_job(host_job("sleep 61.7 & sleep 61.7", format="status", timeout=0.5))
+    outcome = end_of(host_job("sleep 61.7 & sleep 61.7", format="status", timeout=0.5))
     assert "no end after 0.5 s" in outcome.cases[0].detail
     assert list((empty_build / "runs").iterdir()) == []
     found = subprocess.run(["pgrep", "-f", "^sleep 61.7"], capture_output=True, check=False)
@@ -108,7 +114,7 @@ def test_host_job_has_a_time_limit_and_leaves_nothing(empty_build: Path) -> None
 
 def test_job_that_has_to_fail(empty_build: Path) -> None:
     def outcome(command: str) -> cases.Outcome:
-        return run_job(host_job(command, format="status", expect="fail", because="my reason"))
+        return end_of(host_job(command, format="status", expect="fail", because="my reason"))
 
     assert outcome("echo my reason; exit 1").count("pass") == 1
     assert outcome("echo another; exit 1").count("fail") == 1
@@ -116,15 +122,47 @@ def test_job_that_has_to_fail(empty_build: Path) -> None:
 
 
 def test_pytest_that_dies_is_a_failure(empty_build: Path) -> None:
-    assert run_job(host_job("exit 4", format="pytest")).count("fail") == 1
+    assert end_of(host_job("exit 4", format="pytest")).count("fail") == 1
 
 
 def test_last_line_is_the_count(empty_build: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    good, bad = host_job("exit 0", format="status"), host_job("exit 1", format="status")
+    good = host_job("exit 0", format="status")
+    bad = host_job("exit 1", name="x/bad", format="status")
     assert run_all([good], verbose=False) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
     assert run_all([good, bad], verbose=False) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
+
+
+def test_jobs_without_guests_run_beside_those_with(empty_build: Path) -> None:
+    # Each waits for the other: only side by side do they end.
+    meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
+    here, there = str(empty_build / "here"), str(empty_build / "there")
+    first = host_job(meet.format(here, there), name="x/a", format="status", boots=True)
+    second = host_job(meet.format(there, here), name="x/b", format="status")
+    assert run_all([first, second], verbose=False) == 0
+
+
+def test_jobs_with_guests_never_run_beside_each_other(empty_build: Path) -> None:
+    lock = empty_build / "lock"
+    alone = f"mkdir {lock} && sleep 0.3 && rmdir {lock}"
+    both = [host_job(alone, name=f"x/{n}", format="status", boots=True) for n in "ab"]
+    assert run_all(both, verbose=False) == 0
+
+
+def test_giving_up_ends_the_other_lane(empty_build: Path) -> None:
+    jobs = [host_job("sleep 62.9", name="x/a", format="status"), host_job("", boots=True)]
+
+    def work(_place: int, job: Job, stop: threading.Event) -> None:
+        if job.boots:
+            raise KeyboardInterrupt
+        run_job(job, stop)
+
+    with pytest.raises(KeyboardInterrupt):
+        lanes.run(jobs, work)
+    found = subprocess.run(["pgrep", "-f", "^sleep 62.9"], capture_output=True, check=False)
+    assert found.stdout == b""
+    assert list((empty_build / "runs").iterdir()) == []
 
 
 def test_nothing_to_run_is_wrong_use() -> None:
@@ -276,6 +314,21 @@ def test_complaint_during_the_control_run() -> None:
 def test_unknown_mutation() -> None:
     log = [mark("0 control begins"), mark("0 control status 0"), mark("0 unknown")]
     assert settled(log + ran(1)) == {0: "fail", 1: "pass"}
+
+
+def test_passed_tests_need_no_control_run() -> None:
+    pair = Mutation("m", "fpr_leak truncated dropped")
+    assert mutations.is_proven(pair, {"fpr_leak.truncated", "fpr_leak.dropped"})
+    assert not mutations.is_proven(pair, {"fpr_leak.truncated"})
+    assert not mutations.is_proven(Mutation("m", "fpr_leak"), {"fpr_leak.truncated"})
+
+
+def test_complaint_sends_a_pair_without_control_to_a_fresh_guest() -> None:
+    pairs = (Mutation("m0", "t0"), Mutation("m1", "t1", control=False))
+    log = ran(0, report="BUG: Bad page state in process a")
+    log += [mark("1 mutated begins"), mark("1 mutated status 1")]
+    found = mutations.settle(pairs, (0, 1), mutations.read_attempts(log), False)
+    assert set(found) == {0}
 
 
 def test_guest_that_showed_nothing_settles_nothing() -> None:

@@ -10,16 +10,17 @@ import argparse
 import re
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Collection, Sequence
 from types import FrameType
 
 from ceasefire.__main__ import Parser
 from ceasefire.errors import Failure, UsageError
 from ceasefire.vm.files import new_log
-from tests.driver import guest, host, mutations
+from tests.driver import guest, host, lanes, mutations
 from tests.driver.cases import FAIL, PASS, SKIP, Case, Outcome, failed, judge_skips, passed
 from tests.driver.environment import ROOT
-from tests.driver.live import LiveLine
+from tests.driver.live import Board
 from tests.driver.suites import Job, load, select
 
 _DETAIL_LINES = 30
@@ -52,27 +53,37 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
     """Run jobs one after the other and print the final count."""
     if not jobs:
         raise UsageError("nothing to run: the suites have no such job, see `tests/run --list`")
-    outcomes = []
-    for place, job in enumerate(jobs, 1):
-        with LiveLine(job.name, f"[{place}/{len(jobs)}]") as line:
-            outcome = run_job(job)
-            seconds = line.seconds()
-        outcomes.append(outcome)
-        _print_job(job, outcome, seconds, f"[{place}/{len(jobs)}]", verbose=verbose)
-    good = sum(outcome.count(PASS) for outcome in outcomes)
-    bad = sum(outcome.count(FAIL) for outcome in outcomes)
+    outcomes: dict[str, Outcome] = {}
+    with Board() as board:
+
+        def work(place: int, job: Job, stop: threading.Event) -> None:
+            title = f"[{place}/{len(jobs)}] {job.name}"
+            control = outcomes.get(job.control)
+            proven = {c.name for c in control.cases if c.result == PASS} if control else set()
+            with board.job(title) as seconds:
+                outcome = run_job(job, stop, proven)
+            outcomes[job.name] = outcome
+            where = f"[{place}/{len(jobs)}]"
+            board.print(report(job, outcome, seconds(), where, verbose=verbose))
+
+        lanes.run(jobs, work)
+    good = sum(outcome.count(PASS) for outcome in outcomes.values())
+    bad = sum(outcome.count(FAIL) for outcome in outcomes.values())
     print(f"{good} passed, {bad} failed")
     return 1 if bad or not good else 0
 
 
-def run_job(job: Job) -> Outcome:
-    """Run one job, whatever happens in it is an outcome."""
+def run_job(job: Job, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
+    """Run one job, whatever happens in it is an outcome.
+
+    stop: set to end a host job early. proven: see mutations.run().
+    """
     log = new_log(job.name.replace("/", "-"), ".ktap")
     try:
         if job.kind == "host":
-            outcome = host.run(job, log)
+            outcome = host.run(job, log, stop)
         elif job.mutations:
-            outcome = mutations.run(job, log)
+            outcome = mutations.run(job, log, proven)
         else:
             outcome = guest.run(job, log)
     except Failure as failure:
@@ -103,21 +114,22 @@ def _expected_failure(job: Job, cases: Sequence[Case]) -> Case:
     return failed(job.name, "it passed, but has to fail")
 
 
-def _print_job(job: Job, outcome: Outcome, seconds: float, place: str, *, verbose: bool) -> None:
+def report(job: Job, outcome: Outcome, seconds: float, place: str, *, verbose: bool) -> str:
+    """Return the lines that tell how a job ended."""
     bad, skipped = outcome.count(FAIL), outcome.count(SKIP)
     counts = f"{outcome.count(PASS)} passed"
     counts += f", {bad} failed" if bad else ""
     counts += f", {skipped} skipped" if skipped else ""
-    print(f"{place} {'FAIL' if bad else 'ok  '} {job.name}: {counts} ({seconds:.1f} s)", flush=True)
+    lines = [f"{place} {'FAIL' if bad else 'ok  '} {job.name}: {counts} ({seconds:.1f} s)"]
     for case in outcome.cases:
         if case.result == FAIL or verbose or case.result == SKIP:
-            print(f"      {case.result} {case.name}")
+            lines.append(f"      {case.result} {case.name}")
             if case.result != PASS:
-                for text in case.detail.splitlines()[:_DETAIL_LINES]:
-                    print(f"           {text}")
+                detail = case.detail.splitlines()[:_DETAIL_LINES]
+                lines += [f"           {text}" for text in detail]
     if bad or verbose:
-        for note in (f"log {outcome.log}", *outcome.notes):
-            print(f"      {note}")
+        lines += [f"      {note}" for note in (f"log {outcome.log}", *outcome.notes)]
+    return "\n".join(lines)
 
 
 def _parser() -> argparse.ArgumentParser:

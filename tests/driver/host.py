@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs a job on this machine: pytest, meson, anything that prints KTAP, or a plain check."""
 
+import contextlib
 import os
 import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,13 +18,21 @@ from tests.driver.environment import ROOT, variables
 from tests.driver.suites import Job
 
 _KILL_WAIT = 10.0
+_POLL = 0.5
 _SHOWN_LINES = 25
 
 
-def run(job: Job, log: Path) -> Outcome:
-    """Run a host job. All that it prints goes to the log."""
+class Interrupted(Exception):
+    """The run was given up while the job ran; its processes are gone."""
+
+
+def run(job: Job, log: Path, stop: threading.Event) -> Outcome:
+    """Run a host job. All that it prints goes to the log.
+
+    Raises Interrupted soon after stop is set.
+    """
     with run_directory("job") as scratch:
-        status = _execute(job, log, scratch)
+        status = _execute(job, log, scratch, stop)
         text = log.read_text(encoding="utf-8", errors="replace")
         if status is None:
             return Outcome((failed(job.name, f"no end after {job.timeout:g} s, killed"),), log)
@@ -31,7 +42,7 @@ def run(job: Job, log: Path) -> Outcome:
     return Outcome(tuple(cases), log)
 
 
-def _execute(job: Job, log: Path, scratch: Path) -> int | None:
+def _execute(job: Job, log: Path, scratch: Path, stop: threading.Event) -> int | None:
     """Run the command; return its exit status, None when it had to be killed."""
     environment = {**os.environ, **variables(job)}
     _meson_report().unlink(missing_ok=True)
@@ -47,11 +58,19 @@ def _execute(job: Job, log: Path, scratch: Path) -> int | None:
             start_new_session=True,
         )
         try:
-            return process.wait(job.timeout)
-        except subprocess.TimeoutExpired:
-            return None
+            return _wait(process, job.timeout, stop)
         finally:
             _kill_group(process)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, stop: threading.Event) -> int | None:
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(min(_POLL, timeout))
+        if stop.is_set():
+            raise Interrupted
+    return None
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shows how the run goes: one line a job, with the seconds counting up on a terminal."""
+"""Shows how the run goes: what runs at the moment, with the seconds counting up on a terminal."""
 
+import contextlib
 import sys
 import threading
 import time
-from types import TracebackType
+from collections.abc import Callable, Iterator
 
 from ceasefire.output import fancy
 
@@ -12,49 +13,64 @@ _TICK = 1.0
 _HEARTBEAT = 60.0
 
 
-class LiveLine:
-    """The line of a running job; a context manager around it.
+class Board:
+    """The running jobs and the lines of those that ended; a context manager around the run.
 
     A terminal shows one line that is rewritten every second. Elsewhere (a log of CI) a line is
-    printed every minute, so that nobody takes a long job for a dead one.
+    printed every minute a job takes, so that nobody takes a long one for dead. Two jobs may run at
+    a time: one lock keeps their lines whole.
     """
 
-    def __init__(self, name: str, place: str) -> None:
-        self.name = name
-        self.place = place
-        self.started = time.monotonic()
+    def __init__(self) -> None:
         self._fancy = fancy(sys.stdout)
+        self._lock = threading.Lock()
+        self._running: dict[str, float] = {}
+        self._heard: dict[str, float] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
 
-    def __enter__(self) -> "LiveLine":
-        self._show()
+    def __enter__(self) -> "Board":
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        if self._fancy:
-            print("\r\033[K", end="", flush=True)
+        self._clear()
 
-    def seconds(self) -> float:
-        """Return how long the job has been running."""
-        return time.monotonic() - self.started
+    @contextlib.contextmanager
+    def job(self, title: str) -> Iterator[Callable[[], float]]:
+        """Show a job while it runs; gives a function that returns its seconds so far."""
+        started = time.monotonic()
+        with self._lock:
+            self._running[title] = self._heard[title] = started
+        try:
+            yield lambda: time.monotonic() - started
+        finally:
+            with self._lock:
+                del self._running[title], self._heard[title]
+
+    def print(self, text: str) -> None:
+        """Print lines that stay."""
+        with self._lock:
+            self._clear()
+            print(text, flush=True)
 
     def _tick(self) -> None:
-        step = _TICK if self._fancy else _HEARTBEAT
-        while not self._over.wait(step):
-            self._show()
+        while not self._over.wait(_TICK):
+            with self._lock:
+                self._show(time.monotonic())
 
-    def _show(self) -> None:
-        seconds = self.seconds()
+    def _show(self, now: float) -> None:
         if self._fancy:
-            print(f"\r\033[K{self.place} {self.name} ... {seconds:.0f} s", end="", flush=True)
-        elif seconds >= _HEARTBEAT:
-            print(f"{self.place} {self.name}: still running, {seconds:.0f} s", flush=True)
+            shown = ", ".join(f"{t} ... {now - s:.0f} s" for t, s in self._running.items())
+            print(f"\r\033[K{shown}", end="", flush=True)
+            return
+        for title, started in self._running.items():
+            if now - self._heard[title] >= _HEARTBEAT:
+                self._heard[title] += _HEARTBEAT
+                print(f"{title}: still running, {now - started:.0f} s", flush=True)
+
+    def _clear(self) -> None:
+        if self._fancy:
+            print("\r\033[K", end="", flush=True)

@@ -3,12 +3,15 @@
 
 Many pairs share a boot. A mutated kernel may be damaged afterwards, which shows as a control run
 that fails or as a crash; then the rest goes on in a fresh guest. A control run that fails in a
-fresh guest is a failure of the test. Results come from the kernel log, see guest/run-mutations.
+fresh guest is a failure of the test. A test that has passed in this run already, in the job that
+stands for the control runs, is not repeated: its kernel has the same configuration, and a guest
+whose kernel complained is not used again for such a pair. Results come from the kernel log, see
+guest/run-mutations.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ceasefire.vm import GuestResult, klog
@@ -37,8 +40,13 @@ class Attempt:
     mutated_reports: list[str] = field(default_factory=list)
 
 
-def run(job: Job, log: Path) -> Outcome:
-    """Run all pairs of a job, booting as often as needed."""
+def run(job: Job, log: Path, proven: Collection[str] = ()) -> Outcome:
+    """Run all pairs of a job, booting as often as needed.
+
+    proven: names of test cases that have passed without a mutation.
+    """
+    pairs = tuple(replace(m, control=m.control and not is_proven(m, proven)) for m in job.mutations)
+    job = replace(job, mutations=pairs)
     pending = list(range(len(job.mutations)))
     verdicts: dict[int, Case] = {}
     notes = []
@@ -61,6 +69,12 @@ def case_name(mutation: Mutation) -> str:
     return f"{mutation.name} is caught by {mutation.test}"
 
 
+def is_proven(mutation: Mutation, proven: Collection[str]) -> bool:
+    """Return whether every case of the pair's test (a program and its cases) has passed."""
+    program, *cases = mutation.test.split()
+    return bool(cases) and all(f"{program}.{case}" in proven for case in cases)
+
+
 def settle(
     mutations: Sequence[Mutation],
     pending: Sequence[int],
@@ -69,11 +83,14 @@ def settle(
 ) -> dict[int, Case]:
     """Return the verdicts that one boot allows; the pairs left out need a fresh guest."""
     settled: dict[int, Case] = {}
+    damaged = False
     for place, number in enumerate(pending):
         attempt = attempts.get(number)
         if attempt is None:
             break
         mutation = mutations[number]
+        if damaged and not mutation.control:
+            break
         name = case_name(mutation)
         problem = _control_problem(mutation, attempt)
         if problem:
@@ -88,6 +105,7 @@ def settle(
         settled[number] = judge(mutation, attempt, timed_out)
         if attempt.mutated is None:
             break
+        damaged = damaged or bool(attempt.mutated_reports)
     return settled
 
 

@@ -32,7 +32,11 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Job:
-    """One entry of a suite. Exactly one of command, tests and mutations says what it runs."""
+    """One entry of a suite. Exactly one of command, tests and mutations says what it runs.
+
+    boots: a host job whose command boots guests. control: the job whose passes stand for the
+    control runs of these mutations.
+    """
 
     name: str
     kind: str
@@ -51,6 +55,8 @@ class Job:
     expect: str = "pass"
     because: str = ""
     long: bool = False
+    boots: bool = False
+    control: str = ""
     skips: dict[str, str] = field(default_factory=dict)
     allow_log: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
@@ -70,6 +76,9 @@ def load(folder: Path) -> list[Job]:
     double = next((name for name in names if names.count(name) > 1), None)
     if double:
         raise UsageError(f"the suites have two jobs named {double}: rename one")
+    for job in jobs:
+        if job.control and job.control not in names:
+            raise UsageError(f"{job.name}: control names no job: {job.control}")
     return jobs
 
 
@@ -108,6 +117,10 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
         raise UsageError(f"{where}: the format is one of {', '.join(FORMATS)}")
     if job.kind == "host" and not job.command:
         raise UsageError(f"{where}: a host job needs a command")
+    if job.boots and job.kind != "host":
+        raise UsageError(f"{where}: boots is for host jobs, a guest job boots anyway")
+    if job.control and not job.mutations:
+        raise UsageError(f"{where}: control is for jobs with mutations")
     if job.expect not in ("pass", "fail") or (job.expect == "fail") != bool(job.because):
         raise UsageError(f"{where}: expect is pass or fail; fail goes with a pattern in because")
     return job
