@@ -34,6 +34,7 @@
 
 /* More of 2 MiB than leave tables for a drain, by far. */
 #define SPARSE_CYCLES	5000
+#define HOG		(16 * MIB)
 
 static struct tfile file;
 
@@ -234,24 +235,33 @@ static void exit_with_nothing(void)
 /* Killed while memory is short: the OOM killer's own unmapping comes first. */
 static void exit_by_oom(void)
 {
-	int status;
-	pid_t pid = (pid_t)MUST(fork());
+	int status, ready[2];
+	char byte;
+	pid_t pid;
 
+	MUST(pipe(ready));
+	pid = (pid_t)MUST(fork());
 	if (!pid) {
 		char *hog;
 
 		write_text("/proc/self/oom_score_adj", "1000");
 		leave_tables();
-		leave_free(128);
-		for (;;) {
-			hog = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				   -1, 0);
-			if (hog == MAP_FAILED)
-				_exit(2);
-			memset(hog, 1, 64 * MIB);
-		}
+		/* Something for the reaper, which takes it from a living process. */
+		hog = mmap(NULL, HOG, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (hog == MAP_FAILED)
+			_exit(2);
+		memset(hog, 1, HOG);
+		if (write(ready[1], "", 1) != 1)
+			_exit(3);
+		for (;;)
+			pause();
 	}
+	close(ready[1]);
+	ENSURE(read(ready[0], &byte, 1) == 1, "the process ended early");
+	close(ready[0]);
+	/* What the killer does when memory is out, without taking all of it. */
+	ENSURE(write_text("/proc/sysrq-trigger", "f"), "sysrq: %m");
 	MUST(waitpid(pid, &status, 0));
 	ENSURE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
 	       "the process was not killed (status %x)", (unsigned int)status);
@@ -440,7 +450,7 @@ int main(int argc, char **argv)
 		{ "exit_with_mappings", exit_with_mappings, 0 },
 		{ "exit_by_kill", exit_by_kill, 0 },
 		{ "exit_with_nothing", exit_with_nothing, 0 },
-		{ "exit_by_oom", exit_by_oom, 600 },
+		{ "exit_by_oom", exit_by_oom, 0 },
 		{ "neighbour_above", neighbour_above, 0 },
 		{ "neighbour_below", neighbour_below, 0 },
 		{ "neighbour_below_late", neighbour_below_late, 0 },

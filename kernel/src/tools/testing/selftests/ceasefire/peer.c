@@ -164,10 +164,12 @@ static void *peer_main(void *unused)
 		enum request request = __atomic_load_n(&peer.request,
 						       __ATOMIC_ACQUIRE);
 
-		if (request == IDLE) {
-			__builtin_ia32_pause();
+		/*
+		 * Without PAUSE: an emulator leaves its translated code for it
+		 * and takes the lock of all its devices, each time.
+		 */
+		if (request == IDLE)
 			continue;
-		}
 		serve(request);
 		__atomic_store_n(&peer.request, IDLE, __ATOMIC_RELEASE);
 	}
