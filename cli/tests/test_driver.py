@@ -323,12 +323,15 @@ def test_passed_tests_need_no_control_run() -> None:
     assert not mutations.is_proven(Mutation("m", "fpr_leak"), {"fpr_leak.truncated"})
 
 
-def test_complaint_sends_a_pair_without_control_to_a_fresh_guest() -> None:
-    pairs = (Mutation("m0", "t0"), Mutation("m1", "t1", control=False))
-    log = ran(0, report="BUG: Bad page state in process a")
-    log += [mark("1 mutated begins"), mark("1 mutated status 1")]
-    found = mutations.settle(pairs, (0, 1), mutations.read_attempts(log), False)
-    assert set(found) == {0}
+def test_control_run_of_a_proven_pair_counts_where_there_is_one() -> None:
+    pairs = (Mutation("m0", "t0"), Mutation("m1", "t1", control="damaged"))
+    mutated = [mark("1 mutated begins"), mark("1 mutated status 1")]
+
+    def numbers(log: list[str]) -> set[int]:
+        return set(mutations.settle(pairs, (0, 1), mutations.read_attempts(log), False))
+
+    assert numbers(ran(0) + mutated) == {0, 1}
+    assert numbers(ran(0) + ran(1, control=1)) == {0}
 
 
 def test_guest_that_showed_nothing_settles_nothing() -> None:

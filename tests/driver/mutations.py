@@ -4,9 +4,8 @@
 Many pairs share a boot. A mutated kernel may be damaged afterwards, which shows as a control run
 that fails or as a crash; then the rest goes on in a fresh guest. A control run that fails in a
 fresh guest is a failure of the test. A test that has passed in this run already, in the job that
-stands for the control runs, is not repeated: its kernel has the same configuration, and a guest
-whose kernel complained is not used again for such a pair. Results come from the kernel log, see
-guest/run-mutations.
+stands for the control runs, is repeated only after the kernel has complained. Results come from
+the kernel log, see guest/run-mutations.
 """
 
 import re
@@ -45,7 +44,10 @@ def run(job: Job, log: Path, proven: Collection[str] = ()) -> Outcome:
 
     proven: names of test cases that have passed without a mutation.
     """
-    pairs = tuple(replace(m, control=m.control and not is_proven(m, proven)) for m in job.mutations)
+    pairs = tuple(
+        replace(m, control="damaged") if m.control == "always" and is_proven(m, proven) else m
+        for m in job.mutations
+    )
     job = replace(job, mutations=pairs)
     pending = list(range(len(job.mutations)))
     verdicts: dict[int, Case] = {}
@@ -83,14 +85,11 @@ def settle(
 ) -> dict[int, Case]:
     """Return the verdicts that one boot allows; the pairs left out need a fresh guest."""
     settled: dict[int, Case] = {}
-    damaged = False
     for place, number in enumerate(pending):
         attempt = attempts.get(number)
         if attempt is None:
             break
         mutation = mutations[number]
-        if damaged and not mutation.control:
-            break
         name = case_name(mutation)
         problem = _control_problem(mutation, attempt)
         if problem:
@@ -105,7 +104,6 @@ def settle(
         settled[number] = judge(mutation, attempt, timed_out)
         if attempt.mutated is None:
             break
-        damaged = damaged or bool(attempt.mutated_reports)
     return settled
 
 
@@ -159,7 +157,7 @@ def read_attempts(lines: Iterable[str]) -> dict[int, Attempt]:
 
 
 def _control_problem(mutation: Mutation, attempt: Attempt) -> str:
-    if not mutation.control:
+    if attempt.control is None and mutation.control != "always":
         return ""
     if attempt.control != 0:
         return f"without the mutation the test does not pass: exit status {attempt.control}"
@@ -173,7 +171,7 @@ def _boot(job: Job, pending: Sequence[int], log: Path) -> GuestResult:
         listing = scratch / "mutations"
         listing.write_text(
             "".join(
-                f"{n}\t{job.test_timeout}\t{int(job.mutations[n].control)}\t"
+                f"{n}\t{job.test_timeout}\t{job.mutations[n].control}\t"
                 f"{job.mutations[n].name}\t{job.mutations[n].test}\n"
                 for n in pending
             ),

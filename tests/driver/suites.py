@@ -13,6 +13,7 @@ from ceasefire.errors import UsageError
 
 KINDS = ("host", "guest")
 FORMATS = ("ktap", "pytest", "meson", "status")
+CONTROLS = ("always", "damaged", "never")
 CATCHES = ("fail", "log", "crash", "timeout")
 
 
@@ -21,13 +22,14 @@ class Mutation:
     """One protection switched off and the test that has to notice.
 
     test: a shell command. catch: what counts as noticed: the test fails, the kernel log shows a
-    complaint, the kernel crashes, the test does not end. control: run it unmutated first.
+    complaint, the kernel crashes, the test does not end. control: run it unmutated first, "always",
+    "never", or when the kernel is "damaged", which is when it has complained since.
     """
 
     name: str
     test: str
     catch: tuple[str, ...] = ("fail",)
-    control: bool = True
+    control: str = "always"
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,8 @@ def _mutation(where: str, table: dict[str, Any]) -> Mutation:
         mutation = Mutation(**values)
     except TypeError as error:
         raise UsageError(f"{where}: mutation {table.get('name', '')}: {error}") from None
+    if mutation.control not in CONTROLS:
+        raise UsageError(f"{where}: mutation {mutation.name}: control is of {', '.join(CONTROLS)}")
     if not set(mutation.catch) <= set(CATCHES):
         raise UsageError(f"{where}: mutation {mutation.name}: catch is of {', '.join(CATCHES)}")
     return mutation

@@ -14,6 +14,7 @@
 #define _LINUX_CEASEFIRE_H
 
 #include <linux/alloc_tag.h>
+#include <linux/ceasefire_check.h>
 #include <linux/gfp_types.h>
 #include <linux/jump_label.h>
 #include <linux/mm_types.h>
@@ -233,7 +234,10 @@ static inline void fpr_exit_end(struct mm_struct *mm)
  */
 static inline bool fpr_park(struct page *page, unsigned int order, int site)
 {
-	return fpr_on() && __fpr_park(page, order, site);
+	if (fpr_on() && __fpr_park(page, order, site))
+		return true;
+	ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
+	return false;
 }
 
 /* post_alloc_hook(): no stale frame may be handed out (I1), debug builds. */
@@ -331,6 +335,7 @@ static inline void fpr_exit_end(struct mm_struct *mm) { }
 
 static inline bool fpr_park(struct page *page, unsigned int order, int site)
 {
+	ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
 	return false;
 }
 

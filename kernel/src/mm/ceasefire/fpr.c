@@ -238,6 +238,7 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	count_vm_event(FPR_SKIP);
 	count_vm_events(FPR_SKIP_PAGES, pages);
 	trace_fpr_skip(ctx->id, tlb->start, tlb->end, gen);
+	ceasefire_skipped(tlb->start, tlb->end);
 	return true;
 flush:
 	/* The flush covers all that was cleared until now, and why. */

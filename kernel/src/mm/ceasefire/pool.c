@@ -209,6 +209,7 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed)
 		count_vm_events(FPR_RELEASE, 1UL << order);
 		/* As free_pages_prepare(): a broken frame is not used again. */
 		if (order || !PageHWPoison(page)) {
+			ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
 			fpr_release_page(page, order);
 			nr += 1UL << order;
 		}

@@ -174,17 +174,18 @@ static void huge_entry(void)
 	hold_debts();
 	for (round = 0; round < ROUNDS; round++) {
 		char *p = fpr_map(&f, 0, pages, PROT_READ, MAP_SHARED);
+		size_t hole = first + (size_t)round * PAGES;
 		long huge;
 
-		peer_touch(p, pages);
+		/* No more than a small TLB holds. */
+		peer_touch(p + hole * PAGE, PAGES);
 		huge = read_kb("/proc/self/smaps_rollup", "ShmemPmdMapped");
 		ENSURE(round || huge == 2048, "not mapped by one entry");
 		MUST(munmap(p, pages * PAGE));
 		MUST(fallocate(f.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			       (off_t)((first + round * PAGES) * PAGE),
-			       PAGES * PAGE));
+			       (off_t)(hole * PAGE), PAGES * PAGE));
 		stranger_fill(&stranger, FILL_ANON, FILL_MIB / ROUNDS);
-		seen = aliens(p + (first + round * PAGES) * PAGE, PAGES);
+		seen = aliens(p + hole * PAGE, PAGES);
 		ENSURE(!seen, "%zu of %d pages show memory of another owner",
 		       seen, PAGES);
 		file_close(&f);

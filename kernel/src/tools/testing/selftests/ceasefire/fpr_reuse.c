@@ -209,7 +209,8 @@ static char *stale_neighbour(char **low_at)
 			continue;
 		held = peer_count(q, PAGES, WORD(OWN));
 	}
-	ENSURE(holds_enough(held, PAGES), "the peer holds nothing stale");
+	ENSURE(holds_enough(held, PAGES), "the peer holds %zu of %d stale translations",
+	       held, PAGES);
 	*low_at = p;
 	return q;
 }
@@ -271,6 +272,7 @@ static void brk_over(void)
 
 /* The gap that the kernel keeps below a stack, and some more. */
 #define STACK_GAP	(4 * MIB)
+#define STACK_TRIES	20
 
 static void stack_grows(void)
 {
@@ -279,11 +281,17 @@ static void stack_grows(void)
 	char *p = NULL, *top, *low = NULL;
 	int tries;
 
-	file_make(&f, ON_TMPFS, gap_pages, OWN);
+	file_make(&f, ON_TMPFS, gap_pages + STACK_TRIES * PAGES, OWN);
 	peer_start(1);
 	hold_debts();
-	for (tries = 0; tries < 20 && !holds_enough(held, PAGES); tries++) {
-		p = fpr_map(&f, 0, gap_pages, PROT_READ, MAP_SHARED);
+	/*
+	 * A translation that the peer has lost makes the stack grow when it looks,
+	 * and then all are lost. Which ones it loses is a matter of the address,
+	 * and the offset in the file moves that.
+	 */
+	for (tries = 0; tries < STACK_TRIES && !holds_enough(held, PAGES); tries++) {
+		p = fpr_map(&f, (size_t)tries * PAGES, gap_pages, PROT_READ,
+			    MAP_SHARED);
 		top = p + STACK_GAP;
 		low = mmap(top, LENGTH, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN |
@@ -296,7 +304,8 @@ static void stack_grows(void)
 			continue;
 		held = peer_count(low, PAGES, WORD(OWN));
 	}
-	ENSURE(holds_enough(held, PAGES), "the peer holds nothing stale");
+	ENSURE(holds_enough(held, PAGES), "the peer holds %zu of %d stale translations",
+	       held, PAGES);
 	memset(low, NEW, LENGTH);
 	expect(low, PAGES, NEW);
 }

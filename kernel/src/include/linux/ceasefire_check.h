@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What an emulator that checks TLB entries has to be told about page frames
+ *
+ * The emulator compares each use of a TLB entry with the page tables. A stale
+ * entry is legal until the flush; an event says that the flush should be over:
+ * no translation of the frame from before it may be used from now on. So the
+ * place of an event is behind the last flush that the kernel is going to do for
+ * the frame, and before anybody else can get it.
+ *
+ * Debug builds (CONFIG_CEASEFIRE_TLB_CHECK) only. The key is on where such an
+ * emulator runs the kernel. No locks; any context.
+ */
+#ifndef _LINUX_CEASEFIRE_CHECK_H
+#define _LINUX_CEASEFIRE_CHECK_H
+
+#include <linux/jump_label.h>
+#include <linux/mm_types.h>
+
+/* Numbers of the emulator's interface. */
+enum ceasefire_event {
+	CEASEFIRE_FREED = 1,	/* goes to the page allocator */
+	CEASEFIRE_UNCACHED = 3,	/* leaves the page cache */
+};
+
+#ifdef CONFIG_CEASEFIRE_TLB_CHECK
+
+DECLARE_STATIC_KEY_FALSE(ceasefire_checked);
+
+void __ceasefire_event(struct page *page, unsigned long nr,
+		       enum ceasefire_event event);
+void __ceasefire_skipped(unsigned long start, unsigned long end);
+void __ceasefire_settled(unsigned long start, unsigned long end);
+
+static __always_inline void
+ceasefire_event(struct page *page, unsigned long nr, enum ceasefire_event event)
+{
+	if (static_branch_unlikely(&ceasefire_checked))
+		__ceasefire_event(page, nr, event);
+}
+
+/* A flush of the current process was skipped: nobody may use these addresses */
+static inline void ceasefire_skipped(unsigned long start, unsigned long end)
+{
+	if (static_branch_unlikely(&ceasefire_checked))
+		__ceasefire_skipped(start, end);
+}
+
+/* It was made up for, the addresses may be used again. */
+static inline void ceasefire_settled(unsigned long start, unsigned long end)
+{
+	if (static_branch_unlikely(&ceasefire_checked))
+		__ceasefire_settled(start, end);
+}
+
+#else
+
+#define ceasefire_event(page, nr, event)	((void)0)
+static inline void ceasefire_skipped(unsigned long start, unsigned long end) { }
+static inline void ceasefire_settled(unsigned long start, unsigned long end) { }
+
+#endif /* CONFIG_CEASEFIRE_TLB_CHECK */
+
+#endif /* _LINUX_CEASEFIRE_CHECK_H */

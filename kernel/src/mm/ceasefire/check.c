@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Talks to an emulator that checks TLB entries; see ceasefire_check.h for what
+ * events mean. The interface is that of the emulator's tlb-check-guest.h: a
+ * CPUID leaf with the command in ECX and its arguments in RSI, RDI and RDX.
+ *
+ * Locks: none. A CPUID is one instruction and orders nothing here: what it says
+ * is true before it, and holds until the frame is used again behind it.
+ *
+ * Callers: free paths of the page allocator, the pool (FREED); removal from
+ * the page cache (UNCACHED); munmap() that skips, the arena (addresses).
+ */
+#include <linux/ceasefire_check.h>
+#include <linux/errno.h>
+#include <linux/init.h>
+#include <linux/mm.h>
+#include <linux/printk.h>
+#include <linux/string.h>
+
+#include <asm/sections.h>
+
+#define TLB_CHECK_LEAF		0x40544c42
+#define TLB_CHECK_SIGNATURE	"TLBcheckQEMU"
+
+enum {
+	TLB_CHECK_IDENTIFY = 0,
+	TLB_CHECK_ARM = 2,
+	TLB_CHECK_DISARM = 3,
+	TLB_CHECK_FRAMES = 0x100,
+	TLB_CHECK_TEXT = 0x102,
+};
+
+DEFINE_STATIC_KEY_FALSE(ceasefire_checked);
+
+/* ceasefire_check=arm: addresses of skipped flushes are watched, too. */
+static bool check_arms __ro_after_init;
+
+static u32 tlb_check_call(u32 command, u64 a, u64 b, u64 c, u32 *answer)
+{
+	u64 ax = TLB_CHECK_LEAF, bx = 0, cx = command, dx = c;
+
+	asm volatile("cpuid"
+		     : "+a" (ax), "+b" (bx), "+c" (cx), "+d" (dx)
+		     : "S" (a), "D" (b) : "memory");
+	if (answer) {
+		answer[0] = bx;
+		answer[1] = cx;
+		answer[2] = dx;
+	}
+	return ax;
+}
+
+/**
+ * __ceasefire_event() - something happens to page frames
+ * @page: the first
+ * @nr: how many
+ * @event: what
+ */
+void __ceasefire_event(struct page *page, unsigned long nr,
+		       enum ceasefire_event event)
+{
+	tlb_check_call(TLB_CHECK_FRAMES, page_to_pfn(page), nr, event, NULL);
+}
+
+/**
+ * __ceasefire_skipped() - a flush of the current process was skipped
+ * @start: first address
+ * @end: address behind the last
+ *
+ * A program that still uses these addresses is wrong, and works by luck.
+ */
+void __ceasefire_skipped(unsigned long start, unsigned long end)
+{
+	if (!check_arms)
+		return;
+	if (tlb_check_call(TLB_CHECK_ARM, start, end - start, 0, NULL) == ENOSPC)
+		pr_warn_once("ceasefire: the emulator watches no more ranges\n");
+}
+
+/**
+ * __ceasefire_settled() - what was skipped in a range was flushed
+ * @start: first address
+ * @end: address behind the last
+ */
+void __ceasefire_settled(unsigned long start, unsigned long end)
+{
+	if (check_arms)
+		tlb_check_call(TLB_CHECK_DISARM, start, end - start, 0, NULL);
+}
+
+static int __init ceasefire_check_setup(char *text)
+{
+	if (strcmp(text, "arm")) {
+		pr_warn("ceasefire_check=%s: the only value is arm\n", text);
+		return 0;
+	}
+	check_arms = true;
+	return 1;
+}
+__setup("ceasefire_check=", ceasefire_check_setup);
+
+/* Translations from before are those of boot, which nobody takes back. */
+static int __init ceasefire_check_init(void)
+{
+	u32 answer[3];
+
+	BUILD_BUG_ON(sizeof(answer) != sizeof(TLB_CHECK_SIGNATURE) - 1);
+	if (tlb_check_call(TLB_CHECK_IDENTIFY, 0, 0, 0, answer) ||
+	    memcmp(answer, TLB_CHECK_SIGNATURE, sizeof(answer)))
+		return 0;
+	tlb_check_call(TLB_CHECK_TEXT, (unsigned long)_text, 0, 0, NULL);
+	static_branch_enable(&ceasefire_checked);
+	pr_info("ceasefire: an emulator checks TLB entries\n");
+	return 0;
+}
+early_initcall(ceasefire_check_init);
