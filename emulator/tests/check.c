@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tests of the checker: each class of violation, reported when it is one and
- * not when it is none; the commands and who may give them
+ * not when it is none
  */
-#include "guest.h"
+#include "check.h"
 
-extern char user_read[], user_write[], user_cpuid[];
+u64 root, old, new;
 
-static u64 root, old, new;
-
-#define N(name) tlb_check_counter(TLB_CHECK_N_##name)
-
-static void start(void)
+void start(void)
 {
 	expect(tlb_check_present());
 	root = new_root();
@@ -24,8 +20,7 @@ static void start(void)
 	tlb_check_call(TLB_CHECK_RESET, 0, 0, 0, 0);
 }
 
-/* Cache UVA, then remap it without a flush. */
-static void make_stale(void)
+void make_stale(void)
 {
 	expect_eq(read8(UVA), old);
 	remap(root, UVA, new);
@@ -315,7 +310,7 @@ static void victim(void)
 	expect_eq(N(ARMED), 1);
 }
 
-static void fetch(void)
+void fetch(void)
 {
 	u64 page = new_page();
 	int (*f)(void) = (int (*)(void))(UVA + 8 * PAGE);
@@ -334,7 +329,7 @@ static void fetch(void)
 	expect(N(ARMED) >= 1);
 }
 
-static u64 user(char *entry, u64 a, u64 b, u64 c, u64 d)
+u64 user(char *entry, u64 a, u64 b, u64 c, u64 d)
 {
 	static struct user_call call;
 
@@ -362,57 +357,6 @@ static void user_mode(void)
 	expect_eq(N(ARMED), 2);
 }
 
-static void ring3_refused(void)
-{
-	start();
-	expect_eq(user(user_cpuid, TLB_CHECK_IDENTIFY, 0, 0, 0), 0);
-	expect_eq(user(user_cpuid, TLB_CHECK_FRAMES, old / PAGE, 1, 1),
-		  TLB_CHECK_EPERM);
-	expect_eq(user(user_cpuid, TLB_CHECK_RESET, 0, 0, 0), TLB_CHECK_EPERM);
-	expect_eq(user(user_cpuid, TLB_CHECK_TEXT, 0, 0, 0), TLB_CHECK_EPERM);
-	expect_eq(user(user_cpuid, 0x1ff, 0, 0, 0), TLB_CHECK_EPERM);
-	expect_eq(N(REFUSED), 4);
-	expect_eq(N(EVENTS), 0);
-	/* Its own address space is its own. */
-	make_stale();
-	expect_eq(user(user_cpuid, TLB_CHECK_ARM, UVA, PAGE, 0), 0);
-	expect_eq(user(user_cpuid, TLB_CHECK_MARK, 1, 0, 0), 0);
-	expect_eq(user(user_cpuid, TLB_CHECK_COUNTER, 0, 0, 0), 0);
-	expect_eq(read8(UVA), old);
-	expect_eq(N(ARMED), 1);
-	expect_eq(user(user_cpuid, TLB_CHECK_DISARM, UVA, PAGE, 0), 0);
-	expect_eq(N(REFUSED), 4);
-}
-
-static void commands(void)
-{
-	start();
-	expect_eq(tlb_check_call(0xff, 0, 0, 0, 0), TLB_CHECK_EINVAL);
-	expect_eq(tlb_check_call(0x1ff, 0, 0, 0, 0), TLB_CHECK_EINVAL);
-	expect_eq(tlb_check_arm((void *)UVA, 0), TLB_CHECK_EINVAL);
-	expect_eq(tlb_check_arm((void *)UVA, -1ul), TLB_CHECK_EINVAL);
-	expect_eq(tlb_check_call(TLB_CHECK_FRAMES, 1, 1, 0, 0),
-		  TLB_CHECK_EINVAL);
-	expect_eq(tlb_check_call(TLB_CHECK_FRAMES, 1, 1, 5, 0),
-		  TLB_CHECK_EINVAL);
-	expect_eq(tlb_check_call(TLB_CHECK_FRAMES, 1, 0, 1, 0),
-		  TLB_CHECK_EINVAL);
-	expect_eq(tlb_check_call(TLB_CHECK_COUNTER, TLB_CHECK_COUNTERS, 0, 0, 0),
-		  TLB_CHECK_EINVAL);
-	expect_eq(tlb_check_call(TLB_CHECK_UNWATCH, 0, 0, 0, 0),
-		  TLB_CHECK_ENOENT);
-	expect_eq(N(EVENTS), 0);
-	for (int i = 0; i < 1024; i++)
-		expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
-	expect_eq(tlb_check_arm((void *)UVA, PAGE), TLB_CHECK_ENOSPC);
-	make_stale();
-	expect_eq(read8(UVA), old);
-	expect_eq(N(ARMED), 1);
-	tlb_check_call(TLB_CHECK_RESET, 0, 0, 0, 0);
-	expect_eq(N(ARMED), 0);
-	expect_eq(N(VIOLATIONS), 0);
-}
-
 /* An entry of a tag outlives other tags, and is a violation when it is used */
 static void stale_across_tags(void)
 {
@@ -428,127 +372,6 @@ static void stale_across_tags(void)
 	expect_eq(read8(UVA), old);
 	expect_eq(N(FREED), 1);
 	expect(N(RESTORED) >= 1);
-}
-
-/* A program arms under the root of its half; the kernel uses the other. */
-static void armed_in_both_halves(void)
-{
-	u64 pair;
-
-	start();
-	pair = new_root_pair();
-	for (u64 i = 1; i < 512; i++)
-		((u64 *)pair)[i] = ((u64 *)(pair + PAGE))[i] = ((u64 *)root)[i];
-	set_cr4(get_cr4() | CR4_PCIDE);
-	set_cr3((pair + PAGE) | 0x801);
-	expect_eq(read8(UVA + PAGE), old);
-	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
-	set_cr3(pair | 1);
-	make_stale();
-	expect_eq(read8(UVA), old);
-	expect_eq(N(ARMED), 1);
-}
-
-/* Without two halves, neighbours are two processes. pti=off, process=off */
-static void armed_neighbour(void)
-{
-	u64 pair;
-
-	start();
-	pair = new_root_pair();
-	for (u64 i = 1; i < 512; i++)
-		((u64 *)pair)[i] = ((u64 *)(pair + PAGE))[i] = ((u64 *)root)[i];
-	set_cr3(pair + PAGE);
-	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
-	set_cr3(pair);
-	make_stale();
-	expect_eq(read8(UVA), old);
-	expect_eq(N(ARMED), 0);
-	expect_eq(N(TRANSIENT), 1);
-}
-
-/* With start and end around UVA + PAGE alone. */
-static void window(void)
-{
-	start();
-	make_stale();
-	expect_eq(read8(UVA), old);
-	expect_eq(N(CHECKS), 0);
-	expect_eq(N(TRANSIENT), 0);
-	expect_eq(read8(UVA + PAGE), old);
-	remap(root, UVA + PAGE, new);
-	expect_eq(read8(UVA + PAGE), old);
-	expect_eq(N(TRANSIENT), 1);
-}
-
-/* With process=on. */
-static void process(void)
-{
-	start();
-	make_stale();
-	expect_eq(read8(UVA), old);
-	expect_eq(N(CHECKS), 0);
-	invlpg(UVA);
-	expect_eq(user(user_cpuid, TLB_CHECK_WATCH, 0, 0, 0), 0);
-	expect_eq(read8(UVA), new);
-	remap(root, UVA, old);
-	expect_eq(read8(UVA), new);
-	expect_eq(N(TRANSIENT), 1);
-	expect_eq(user(user_cpuid, TLB_CHECK_UNWATCH, 0, 0, 0), 0);
-	invlpg(UVA);
-	expect_eq(read8(UVA), old);
-	remap(root, UVA, new);
-	expect_eq(read8(UVA), old);
-	expect_eq(N(TRANSIENT), 1);
-}
-
-/* With sample=10 and a window around UVA. */
-static void sample(void)
-{
-	start();
-	make_stale();
-	for (int i = 0; i < 100; i++)
-		expect_eq(read8(UVA), old);
-	expect_eq(N(CHECKS), 10);
-	expect_eq(N(SKIPPED), 90);
-	expect_eq(N(TRANSIENT), 10);
-}
-
-/* With user=off, or kernel=off, or fetch=off. */
-static void no_kernel(void)
-{
-	start();
-	make_stale();
-	expect_eq(read8(UVA), old);
-	expect_eq(N(CHECKS), 0);
-	expect_eq(user(user_read, UVA + PAGE, 0, 0, 0), old);
-	remap(root, UVA + PAGE, new);
-	expect_eq(user(user_read, UVA + PAGE, 0, 0, 0), old);
-	expect(N(TRANSIENT) >= 1);
-}
-
-static void no_user(void)
-{
-	start();
-	expect_eq(user(user_read, UVA + PAGE, 0, 0, 0), old);
-	remap(root, UVA + PAGE, new);
-	expect_eq(user(user_read, UVA + PAGE, 0, 0, 0), old);
-	expect_eq(N(TRANSIENT), 0);
-	make_stale();
-	expect_eq(read8(UVA), old);
-	expect_eq(N(TRANSIENT), 1);
-}
-
-static void no_fetch(void)
-{
-	expect_eq(catch_call((void (*)(void *))fetch, 0), UD);
-	expect_eq(N(ARMED), 0);
-}
-
-/* Without a checker: CPUID says so, and everything works. */
-static void absent(void)
-{
-	expect(!tlb_check_present());
 }
 
 const struct test tests_check[] = {
@@ -569,17 +392,6 @@ const struct test tests_check[] = {
 	{ "victim", victim, "check" },
 	{ "fetch", fetch, "check" },
 	{ "user_mode", user_mode, "check" },
-	{ "ring3_refused", ring3_refused, "check" },
-	{ "commands", commands, "check" },
 	{ "stale_across_tags", stale_across_tags, "check" },
-	{ "armed_neighbour", armed_neighbour, "neighbour" },
-	{ "armed_in_both_halves", armed_in_both_halves, "check" },
-	{ "window", window, "window" },
-	{ "process", process, "process" },
-	{ "sample", sample, "sample" },
-	{ "no_kernel", no_kernel, "no-kernel" },
-	{ "no_user", no_user, "no-user" },
-	{ "no_fetch", no_fetch, "no-fetch" },
-	{ "absent", absent, "absent" },
 	{ 0, 0, 0 }
 };

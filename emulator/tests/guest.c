@@ -229,7 +229,9 @@ static void clean_up(void *unused)
 				 TLB_CHECK_FREED);
 }
 
-static const struct test *const all[] = { tests_pcid, tests_check };
+static const struct test *const all[] = {
+	tests_pcid, tests_check, tests_control,
+};
 
 void guest_main(void)
 {

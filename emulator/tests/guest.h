@@ -52,7 +52,7 @@ struct user_call {
 	u64 arg[4];
 };
 
-extern const struct test tests_pcid[], tests_check[];
+extern const struct test tests_pcid[], tests_check[], tests_control[];
 extern char boot_pml4[];
 extern u32 gp_outside_long_mode;
 extern u64 fault_address;

@@ -15,11 +15,12 @@ def variables(job: Job) -> dict[str, str]:
     """Return what a job gets on top of the inherited environment.
 
     REPO, BUILD, LINUX, TOOLS and SELFTESTS are directories, PYTHON the interpreter; SELFTESTS is
-    first on PATH, so that a suite names a test program by its bare name.
+    first on PATH, so that a suite names a test program by its bare name. tlbcheck is there, too.
     """
     build = paths.build_dir()
     selftests = build / "tools" / "selftests"
-    search = [str(selftests), str(build / "venv" / "bin"), os.environ.get("PATH", os.defpath)]
+    programs = [selftests, build / "tools" / "emulator" / "guest", build / "venv" / "bin"]
+    search = [*map(str, programs), os.environ.get("PATH", os.defpath)]
     values = {
         "REPO": str(ROOT),
         "BUILD": str(build),

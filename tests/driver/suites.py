@@ -36,6 +36,7 @@ class Mutation:
 class Job:
     """One entry of a suite. Exactly one of command, tests and mutations says what it runs.
 
+    emulator, check, cpu: which QEMU, properties of its checker, CPU model; see `ceasefire vm`.
     boots: a host job whose command boots guests. control: the job whose passes stand for the
     control runs of these mutations.
     """
@@ -51,6 +52,9 @@ class Job:
     memory: str = "1G"
     numa: int = 1
     append: str = ""
+    emulator: str = "stock"
+    check: str = ""
+    cpu: str = ""
     disks: tuple[str, ...] = ()
     timeout: float = 600.0
     test_timeout: int = 120
@@ -67,13 +71,17 @@ class Job:
 def load(folder: Path) -> list[Job]:
     """Read all suites; the name of a job is that of its file, a slash, and its own."""
     jobs: list[Job] = []
+    tables: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.toml")):
         try:
             document = tomllib.loads(path.read_text(encoding="utf-8"))
         except tomllib.TOMLDecodeError as error:
             raise UsageError(f"{path.name}: {error}") from None
         for table in document.get("job", []):
-            jobs.append(_job(path, table))
+            whole = _inherit(path, table, tables)
+            tables[str(whole.get("name"))] = whole
+            jobs.append(_job(path, whole))
+        tables.clear()
     names = [job.name for job in jobs]
     double = next((name for name in names if names.count(name) > 1), None)
     if double:
@@ -98,6 +106,18 @@ def select(jobs: Sequence[Job], patterns: Sequence[str], *, long: bool) -> list[
             j for j in found if j not in chosen and (long or not j.long or j.name == pattern)
         ]
     return chosen
+
+
+def _inherit(
+    path: Path, table: dict[str, Any], earlier: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the table with what it leaves out taken from the job that it is like."""
+    if "like" not in table:
+        return table
+    model = earlier.get(table["like"])
+    if model is None:
+        raise UsageError(f"{path.name}: job {table.get('name')}: no job {table['like']} above it")
+    return {**model, **{key: value for key, value in table.items() if key != "like"}}
 
 
 def _job(path: Path, table: dict[str, Any]) -> Job:

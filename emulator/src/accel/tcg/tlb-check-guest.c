@@ -197,7 +197,8 @@ static int frames_event(CPUState *cpu, uint64_t pfn, uint64_t count,
     if (what < TLB_CHECK_FREED || what > TLB_CHECK_TABLE || !count) {
         return EINVAL;
     }
-    if (tlb_check_mutated(TLB_CHECK_FRAMES_IGNORED)) {
+    if (tlb_check_mutated(TLB_CHECK_FRAMES_IGNORED) ||
+        (what == TLB_CHECK_CACHE && !tlb_check->cache)) {
         return 0;
     }
     beyond = tlb_check_frames_event(pfn, count, what);

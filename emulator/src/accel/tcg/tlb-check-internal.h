@@ -75,6 +75,7 @@ struct TLBCheck {
     bool kernel;
     bool fetch;
     bool process;
+    bool cache;
     char *pti;                  /* on, off, auto */
     char *log_name;
     char *symbols_name;

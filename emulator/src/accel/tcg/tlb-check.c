@@ -103,7 +103,7 @@ static void tlb_check_init(Object *obj)
 
     qemu_mutex_init(&s->lock);
     qemu_mutex_init(&s->log_lock);
-    s->user = s->kernel = s->fetch = true;
+    s->user = s->kernel = s->fetch = s->cache = true;
     s->end = UINT64_MAX;
     s->sample = 1;
     s->old_ms = 50;
@@ -138,6 +138,7 @@ BOOL_PROPERTY(user)
 BOOL_PROPERTY(kernel)
 BOOL_PROPERTY(fetch)
 BOOL_PROPERTY(process)
+BOOL_PROPERTY(cache)
 
 #define STRING_PROPERTY(field)                                          \
     static char *get_##field(Object *obj, Error **errp)                 \
@@ -202,6 +203,8 @@ static void tlb_check_class_init(ObjectClass *oc, void *data)
              "Check instruction fetches (default: on)");
     add_bool(oc, "process", get_process, set_process,
              "Check only processes that asked for it (default: off)");
+    add_bool(oc, "cache", get_cache, set_cache,
+             "Is a frame that left the page cache given away? (default: on)");
     add_string(oc, "pti", get_pti, set_pti,
                "Does the guest isolate page tables: on, off, auto");
     add_string(oc, "log", get_log_name, set_log_name,

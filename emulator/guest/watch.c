@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Preload library for process=on: has the checker look at every process that
+ * loads it, and at its children
+ *
+ * Each address space asks for itself: a constructor after exec, a handler
+ * after fork. Does nothing where no checker runs.
+ */
+#include <pthread.h>
+
+#include <exec/tlb-check-guest.h>
+
+static void watch(void)
+{
+	tlb_check_call(TLB_CHECK_WATCH, 0, 0, 0, 0);
+}
+
+__attribute__((constructor)) static void tlb_check_watch_start(void)
+{
+	if (!tlb_check_present())
+		return;
+	watch();
+	pthread_atfork(0, 0, watch);
+}
