@@ -39,6 +39,8 @@ _TCG_ARGS = ("pti=off", "rcupdate.rcu_cpu_stall_timeout=120")
 _DEBUG_ARGS = ("page_poison=1",)
 _DEFAULT_BRD = "256M"
 DISK_DIR = "/run/disk"
+# The host's rules are many, and each device of a guest would meet all of them.
+_UDEV_RULES = Path(__file__).parent / "udev"
 
 
 def require_host() -> str:
@@ -109,6 +111,7 @@ def virtme_command(
         words += ["--overlay-rwdir", directory]
     for directory in masked(visible):
         words += ["--rodir", directory]
+    words += ["--rodir", f"/usr/lib/udev/rules.d={_UDEV_RULES}"]
     for node in _numa_nodes(spec):
         words += ["--numa", node]
     for argument in kernel_arguments(spec, accel):

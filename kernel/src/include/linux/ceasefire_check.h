@@ -20,6 +20,7 @@
 /* Numbers of the emulator's interface. */
 enum ceasefire_event {
 	CEASEFIRE_FREED = 1,	/* goes to the page allocator */
+	CEASEFIRE_RECYCLED = 2,	/* gets new content in the same process */
 	CEASEFIRE_UNCACHED = 3,	/* leaves the page cache */
 };
 

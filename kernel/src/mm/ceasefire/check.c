@@ -8,7 +8,8 @@
  * is true before it, and holds until the frame is used again behind it.
  *
  * Callers: free paths of the page allocator, the pool (FREED); removal from
- * the page cache (UNCACHED); munmap() that skips, the arena (addresses).
+ * the page cache (UNCACHED); the pool (RECYCLED); munmap() that skips, the arena
+ * (addresses).
  */
 #include <linux/ceasefire_check.h>
 #include <linux/errno.h>
@@ -32,8 +33,12 @@ enum {
 
 DEFINE_STATIC_KEY_FALSE(ceasefire_checked);
 
-/* ceasefire_check=arm: addresses of skipped flushes are watched, too. */
-static bool check_arms __ro_after_init;
+/*
+ * ceasefire_check=strict: stale entries that fast page recycling leaves to a
+ * process on purpose are not to be used either. No correct program does, but
+ * the attacks on the kernel do.
+ */
+static bool check_strict __ro_after_init;
 
 static u32 tlb_check_call(u32 command, u64 a, u64 b, u64 c, u32 *answer)
 {
@@ -59,6 +64,8 @@ static u32 tlb_check_call(u32 command, u64 a, u64 b, u64 c, u32 *answer)
 void __ceasefire_event(struct page *page, unsigned long nr,
 		       enum ceasefire_event event)
 {
+	if (event == CEASEFIRE_RECYCLED && !check_strict)
+		return;
 	tlb_check_call(TLB_CHECK_FRAMES, page_to_pfn(page), nr, event, NULL);
 }
 
@@ -71,7 +78,7 @@ void __ceasefire_event(struct page *page, unsigned long nr,
  */
 void __ceasefire_skipped(unsigned long start, unsigned long end)
 {
-	if (!check_arms)
+	if (!check_strict)
 		return;
 	if (tlb_check_call(TLB_CHECK_ARM, start, end - start, 0, NULL) == ENOSPC)
 		pr_warn_once("ceasefire: the emulator watches no more ranges\n");
@@ -84,17 +91,17 @@ void __ceasefire_skipped(unsigned long start, unsigned long end)
  */
 void __ceasefire_settled(unsigned long start, unsigned long end)
 {
-	if (check_arms)
+	if (check_strict)
 		tlb_check_call(TLB_CHECK_DISARM, start, end - start, 0, NULL);
 }
 
 static int __init ceasefire_check_setup(char *text)
 {
-	if (strcmp(text, "arm")) {
-		pr_warn("ceasefire_check=%s: the only value is arm\n", text);
+	if (strcmp(text, "strict")) {
+		pr_warn("ceasefire_check=%s: the only value is strict\n", text);
 		return 0;
 	}
-	check_arms = true;
+	check_strict = true;
 	return 1;
 }
 __setup("ceasefire_check=", ceasefire_check_setup);
