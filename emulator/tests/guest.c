@@ -233,6 +233,8 @@ static const struct test *const all[] = {
 	tests_pcid, tests_check, tests_control,
 };
 
+#define SETS	(sizeof(all) / sizeof(all[0]))
+
 void guest_main(void)
 {
 	struct { unsigned short limit; u64 base; } __attribute__((packed))
@@ -252,13 +254,13 @@ void guest_main(void)
 	set_cr4(get_cr4() | CR4_SMAP);
 	asm volatile("stac");
 
-	for (unsigned int i = 0; i < 2; i++)
+	for (unsigned int i = 0; i < SETS; i++)
 		for (const struct test *t = all[i]; t->name; t++)
 			count += wanted(line, t);
 	put("KTAP version 1\n1..");
 	put_dec(count);
 	put("\n");
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < SETS; i++) {
 		for (const struct test *t = all[i]; t->name; t++) {
 			int vector;
 
