@@ -4,9 +4,12 @@
  * loads it, and at its children
  *
  * Each address space asks for itself: a constructor after exec, a handler
- * after fork. Does nothing where no checker runs.
+ * after fork. With TLBCHECK_WATCH=exec children are left out until they
+ * execute a program. Does nothing where no checker runs.
  */
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <exec/tlb-check-guest.h>
 
@@ -17,8 +20,11 @@ static void watch(void)
 
 __attribute__((constructor)) static void tlb_check_watch_start(void)
 {
+	const char *mode = getenv("TLBCHECK_WATCH");
+
 	if (!tlb_check_present())
 		return;
 	watch();
-	pthread_atfork(0, 0, watch);
+	if (!mode || strcmp(mode, "exec"))
+		pthread_atfork(0, 0, watch);
 }

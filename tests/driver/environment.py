@@ -4,6 +4,7 @@
 import os
 import sys
 from pathlib import Path
+from string import Template
 
 from ceasefire import paths
 from tests.driver.suites import Job
@@ -31,4 +32,5 @@ def variables(job: Job) -> dict[str, str]:
         "PATH": os.pathsep.join([*search, "/usr/sbin", "/sbin"]),
         "CEASEFIRE_BUILD": str(build),
     }
-    return {**values, **job.env}
+    given = {name: Template(text).safe_substitute(values) for name, text in job.env.items()}
+    return {**values, **given}

@@ -45,7 +45,7 @@ def boot(job: Job, command: list[str], log: Path) -> GuestResult:
     in between it could tear a line of KTAP apart.
     """
     disk_dir = {"CEASEFIRE_TEST_DIR": "/run/disk/0"} if job.disks else {}
-    environment = {**variables(job), **disk_dir, **job.env}
+    environment = {**variables(job), **disk_dir}
     spec = GuestSpec(
         kernel=job.kernel,
         cpus=job.cpus,
