@@ -162,7 +162,8 @@ static void offline_migrates(void)
 	take_offline("fpr_drain_isolate");
 }
 
-#define CMA	"/sys/kernel/debug/cma/"
+#define CMA		"/sys/kernel/debug/cma/"
+#define CMA_TRIES	25
 
 static long cma_number(const char *area, const char *name)
 {
@@ -181,6 +182,7 @@ static void contiguous_area(void)
 	DIR *dir = opendir(CMA);
 	size_t i, inside = 0;
 	struct tfile f;
+	int tries;
 	bool done;
 
 	if (!dir)
@@ -205,7 +207,12 @@ static void contiguous_area(void)
 	half = count - count % 1024;
 	snprintf(text, sizeof(text), "%ld", half);
 	snprintf(path, sizeof(path), CMA "%s/alloc", area);
-	done = write_for(path, text, 30);
+	/* A page in there that somebody uses just now makes it fail as a whole. */
+	for (tries = 0, done = false; tries < CMA_TRIES && !done; tries++) {
+		if (tries)
+			sleep_ms(200);
+		done = write_for(path, text, 30);
+	}
 	if (done) {
 		snprintf(path, sizeof(path), CMA "%s/free", area);
 		write_text(path, text);
