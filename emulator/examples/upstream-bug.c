@@ -33,7 +33,7 @@
 #define PAGE		4096ul
 #define BYTES		(16 * PAGE)
 #define OWN		0x5a5a5a5a5a5a5a5aull
-#define IN_WINDOW_US	50000
+#define IN_WINDOW_US	200000
 #define AFTER_US	500000
 
 #define MUST(what) do {							\
@@ -49,7 +49,7 @@ static char *page;
 static int file;
 static atomic_ulong reads, faults, foreign;
 static atomic_ullong first_foreign;
-static atomic_bool over;
+static atomic_bool opening, over;
 static sigjmp_buf out;
 
 static void pin(int cpu)
@@ -92,6 +92,7 @@ static void *move(void *unused)
 
 	(void)unused;
 	pin(SECOND_CPU);
+	atomic_store(&opening, true);
 	if (to == MAP_FAILED ||
 	    mremap(page, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to) {
 		perror("mremap");
@@ -104,6 +105,7 @@ static void *reclaim(void *unused)
 {
 	(void)unused;
 	pin(SECOND_CPU);
+	atomic_store(&opening, true);
 	MUST(madvise(page, BYTES, MADV_PAGEOUT));
 	return NULL;
 }
@@ -160,6 +162,8 @@ int main(int argc, char **argv)
 		fputs("upstream-bug: no checker runs below this system\n", stderr);
 		return 1;
 	}
+	/* New pages wait in lists of a CPU, where only that one can reclaim them. */
+	pin(SECOND_CPU);
 	make_file(argv[2]);
 	page = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, file, 0);
 	if (page == MAP_FAILED) {
@@ -176,6 +180,8 @@ int main(int argc, char **argv)
 		sched_yield();
 	if (pthread_create(&threads[1], NULL, moves ? move : reclaim, NULL))
 		return 1;
+	while (!atomic_load(&opening))
+		sched_yield();
 	usleep(IN_WINDOW_US);
 	if (moves)
 		truncate_it();
