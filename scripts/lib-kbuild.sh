@@ -6,8 +6,8 @@ JOBS=${CEASEFIRE_JOBS:-$(nproc)}
 # Compiled files of a whole build, for the progress line only.
 USUAL_FILES=2300
 
-# Equal input gives equal output and ccache finds it from every clone.
-export CCACHE_BASEDIR=$B CCACHE_NOHASHDIR=1
+# Equal input gives equal output.
+use_ccache
 export KBUILD_BUILD_TIMESTAMP='Sun Nov 17 00:00:00 UTC 2024'
 export KBUILD_BUILD_USER=ceasefire KBUILD_BUILD_HOST=ceasefire KBUILD_BUILD_VERSION=1
 unset MAKEFLAGS MAKELEVEL MFLAGS

@@ -45,6 +45,14 @@ BASE_UPSTREAM=${BASE_VERSION%%-*}
 # CEASEFIRE_SOURCE: the tarball, for machines without the Debian package
 BASE_TARBALL=${CEASEFIRE_SOURCE:-/usr/src/$BASE_PACKAGE.tar.xz}
 
+# use_ccache: its objects serve every clone and every user.
+use_ccache() {
+	export CCACHE_BASEDIR=$B CCACHE_NOHASHDIR=1
+	# It tells results in different languages apart.
+	unset LC_ALL LC_CTYPE LC_MESSAGES LANGUAGE
+	export LANG=C.UTF-8
+}
+
 # use_emulator: from here on tree, hooks, overlay and base are those of the emulator.
 use_emulator() {
 	PART=emulator
