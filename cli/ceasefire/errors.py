@@ -19,6 +19,10 @@ class Failure(Exception):
     status = 1
 
 
+class Interrupted(Exception):
+    """The work was given up from outside while it was under way; its processes are gone."""
+
+
 class UsageError(Failure):
     """The command was called in a way that makes no sense."""
 

@@ -134,27 +134,27 @@ def test_last_line_is_the_count(empty_build: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
 
 
-def test_jobs_without_guests_run_beside_those_with(empty_build: Path) -> None:
+def test_the_lanes_run_beside_each_other(empty_build: Path) -> None:
     # Each waits for the other: only side by side do they end.
     meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
     here, there = str(empty_build / "here"), str(empty_build / "there")
-    first = host_job(meet.format(here, there), name="x/a", format="status", boots=True)
-    second = host_job(meet.format(there, here), name="x/b", format="status")
+    first = host_job(meet.format(here, there), name="x/a", format="status")
+    second = host_job(meet.format(there, here), name="x/b", format="status", lane="beside")
     assert run_all([first, second], verbose=False) == 0
 
 
-def test_jobs_with_guests_never_run_beside_each_other(empty_build: Path) -> None:
+def test_jobs_of_a_lane_never_run_beside_each_other(empty_build: Path) -> None:
     lock = empty_build / "lock"
     alone = f"mkdir {lock} && sleep 0.3 && rmdir {lock}"
-    both = [host_job(alone, name=f"x/{n}", format="status", boots=True) for n in "ab"]
+    both = [host_job(alone, name=f"x/{n}", format="status") for n in "ab"]
     assert run_all(both, verbose=False) == 0
 
 
 def test_giving_up_ends_the_other_lane(empty_build: Path) -> None:
-    jobs = [host_job("sleep 62.9", name="x/a", format="status"), host_job("", boots=True)]
+    jobs = [host_job("sleep 62.9", name="x/a", format="status", lane="beside"), host_job("")]
 
     def work(_place: int, job: Job, stop: threading.Event) -> None:
-        if job.boots:
+        if job.lane == "guests":
             raise KeyboardInterrupt
         run_job(job, stop)
 

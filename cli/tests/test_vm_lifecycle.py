@@ -9,12 +9,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from ceasefire.errors import GuestError, GuestTimeout
+from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.vm import GuestSpec, accel, run_guest
 
 SLEEPER = "sleep 600 & echo $! >$PIDFILE; wait"
@@ -89,6 +91,19 @@ def test_time_limit_kills_the_whole_group(stand_in: Path, empty_build: Path) -> 
         result.check()
     assert caught.value.status == 124
     assert not is_alive(int((empty_build / "pid").read_text()))
+    assert no_leftovers(empty_build)
+
+
+def test_a_guest_of_another_thread_is_stopped(stand_in: Path, empty_build: Path) -> None:
+    write(stand_in, SLEEPER)
+    stop = threading.Event()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        run = pool.submit(run_guest, GuestSpec(accel="tcg"), ["x"], stop=stop)
+        pid = wait_for_pid(empty_build / "pid")
+        stop.set()
+        with pytest.raises(Interrupted):
+            run.result(WAIT)
+    assert not is_alive(pid)
     assert no_leftovers(empty_build)
 
 

@@ -76,16 +76,16 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
 def run_job(job: Job, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
     """Run one job, whatever happens in it is an outcome.
 
-    stop: set to end a host job early. proven: see mutations.run().
+    stop: set to end the job early. proven: see mutations.run().
     """
     log = new_log(job.name.replace("/", "-"), ".ktap")
     try:
         if job.kind == "host":
             outcome = host.run(job, log, stop)
         elif job.mutations:
-            outcome = mutations.run(job, log, proven)
+            outcome = mutations.run(job, log, stop, proven)
         else:
-            outcome = guest.run(job, log)
+            outcome = guest.run(job, log, stop)
     except Failure as failure:
         return Outcome((failed(job.name, str(failure)),), log)
     cases = tuple(judge_skips(outcome.cases, job.skips))

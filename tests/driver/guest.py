@@ -2,6 +2,7 @@
 """Runs a job in a guest: one command that prints KTAP, or a list of test programs in one boot."""
 
 import shlex
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,11 @@ from tests.driver.environment import ROOT, variables
 from tests.driver.suites import Job
 
 
-def run(job: Job, log: Path) -> Outcome:
-    """Run a guest job; its output goes to the log, the kernel's beside it."""
+def run(job: Job, log: Path, stop: threading.Event) -> Outcome:
+    """Run a guest job; its output goes to the log, the kernel's beside it.
+
+    Raises Interrupted soon after stop is set.
+    """
     with run_directory("job") as scratch:
         if job.tests:
             listing = scratch / "tests"
@@ -26,7 +30,7 @@ def run(job: Job, log: Path) -> Outcome:
             command = [str(ROOT / "tests" / "guest" / "run-tests"), str(listing)]
         else:
             command = ["sh", "-c", job.command]
-        result = boot(job, command, log)
+        result = boot(job, command, log, stop)
     cases = kernel_cases(job, result)
     if job.format == "status":
         status = result.status
@@ -38,7 +42,7 @@ def run(job: Job, log: Path) -> Outcome:
     return Outcome(tuple(cases), log, (f"kernel log {result.log}",))
 
 
-def boot(job: Job, command: list[str], log: Path) -> GuestResult:
+def boot(job: Job, command: list[str], log: Path, stop: threading.Event) -> GuestResult:
     """Boot the guest that a job describes.
 
     The log gets the output as it comes, and what the command said on standard error at the end:
@@ -68,7 +72,7 @@ def boot(job: Job, command: list[str], log: Path) -> GuestResult:
             printed.extend(chunk)
             output.write(chunk)
 
-        result = run_guest(spec, command, name=name, cwd=ROOT, stdout=keep)
+        result = run_guest(spec, command, name=name, cwd=ROOT, stdout=keep, stop=stop)
         for line in result.stderr.decode(errors="replace").splitlines():
             output.write(f"# stderr: {line}\n".encode())
     return replace(result, stdout=bytes(printed))

@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ceasefire import paths
+from ceasefire.errors import Interrupted
 from ceasefire.vm.files import run_directory
 from tests.driver import ktap
 from tests.driver.cases import PASS, SKIP, Case, Outcome, failed, passed
@@ -20,10 +21,6 @@ from tests.driver.suites import Job
 _KILL_WAIT = 10.0
 _POLL = 0.5
 _SHOWN_LINES = 25
-
-
-class Interrupted(Exception):
-    """The run was given up while the job ran; its processes are gone."""
 
 
 def run(job: Job, log: Path, stop: threading.Event) -> Outcome:

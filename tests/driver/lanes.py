@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs jobs in two lanes: those that boot guests one after the other, the others beside them.
+"""Runs jobs in two lanes: "guests" for those that keep every CPU busy, "beside" for the others.
 
-Guests use every CPU there is and never run beside each other; what runs on this machine alone fills
-the gaps that they leave. The guests' lane is the caller's thread: a guest ends with the thread that
-started it, and signals arrive there. Within a lane jobs keep their order.
+Attacks need their CPUs to themselves most of the time, so no two jobs of the lane of guests run at
+a time. What runs on this machine alone, and guests whose time goes into booting, fill the gaps.
+Within a lane jobs keep their order. Signals arrive in the caller's thread, which is the lane of
+guests; the other is told to stop. A guest ends with the thread that runs it: a lane is one thread.
 """
 
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.driver.host import Interrupted
+from ceasefire.errors import Interrupted
 from tests.driver.suites import Job
 
 Place = tuple[int, Job]
@@ -36,15 +37,10 @@ def run(jobs: Sequence[Job], work: Callable[[int, Job, threading.Event], None]) 
 
     places = list(enumerate(jobs, 1))
     with ThreadPoolExecutor(max_workers=1) as pool:
-        other = pool.submit(beside, [p for p in places if not boots(p[1])])
+        other = pool.submit(beside, [p for p in places if p[1].lane == "beside"])
         try:
-            lane([p for p in places if boots(p[1])])
+            lane([p for p in places if p[1].lane == "guests"])
             other.result()
         except BaseException:
             stop.set()
             raise
-
-
-def boots(job: Job) -> bool:
-    """Return whether a job boots guests that use the whole machine."""
-    return job.kind == "guest" or job.boots

@@ -9,6 +9,7 @@ the kernel log, see guest/run-mutations.
 """
 
 import re
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,7 +40,9 @@ class Attempt:
     mutated_reports: list[str] = field(default_factory=list)
 
 
-def run(job: Job, log: Path, proven: Collection[str] = ()) -> Outcome:
+def run(
+    job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()
+) -> Outcome:
     """Run all pairs of a job, booting as often as needed.
 
     proven: names of test cases that have passed without a mutation.
@@ -53,7 +56,7 @@ def run(job: Job, log: Path, proven: Collection[str] = ()) -> Outcome:
     verdicts: dict[int, Case] = {}
     notes = []
     while pending:
-        result = _boot(job, pending, log)
+        result = _boot(job, pending, log, stop)
         notes.append(f"kernel log {result.log}")
         with result.log.open(encoding="utf-8", errors="replace") as lines:
             attempts = read_attempts(lines)
@@ -166,7 +169,7 @@ def _control_problem(mutation: Mutation, attempt: Attempt) -> str:
     return ""
 
 
-def _boot(job: Job, pending: Sequence[int], log: Path) -> GuestResult:
+def _boot(job: Job, pending: Sequence[int], log: Path, stop: threading.Event) -> GuestResult:
     with run_directory("job") as scratch:
         listing = scratch / "mutations"
         listing.write_text(
@@ -177,7 +180,8 @@ def _boot(job: Job, pending: Sequence[int], log: Path) -> GuestResult:
             ),
             encoding="utf-8",
         )
-        return boot(job, [str(ROOT / "tests" / "guest" / "run-mutations"), str(listing)], log)
+        command = [str(ROOT / "tests" / "guest" / "run-mutations"), str(listing)]
+        return boot(job, command, log, stop)
 
 
 def _no_result(result: GuestResult) -> str:

@@ -14,6 +14,7 @@ from ceasefire.errors import UsageError
 KINDS = ("host", "guest")
 FORMATS = ("ktap", "pytest", "meson", "status")
 CONTROLS = ("always", "damaged", "never")
+LANES = ("guests", "beside")
 CATCHES = ("fail", "log", "crash", "timeout")
 
 
@@ -37,8 +38,8 @@ class Job:
     """One entry of a suite. Exactly one of command, tests and mutations says what it runs.
 
     emulator, check, cpu: which QEMU, properties of its checker, CPU model; see `ceasefire vm`.
-    boots: a host job whose command boots guests. control: the job whose passes stand for the
-    control runs of these mutations.
+    lane: of one lane no two jobs run at a time, see lanes. control: the job whose passes stand for
+    the control runs of these mutations.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Job:
     expect: str = "pass"
     because: str = ""
     long: bool = False
-    boots: bool = False
+    lane: str = LANES[0]
     control: str = ""
     skips: dict[str, str] = field(default_factory=dict)
     allow_log: tuple[str, ...] = ()
@@ -132,6 +133,7 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
     values["mutations"] = tuple(_mutation(where, m) for m in values.get("mutations", ()))
     if "name" not in values or values.get("kind") not in KINDS:
         raise UsageError(f"{where}: it needs a name and a kind, {' or '.join(KINDS)}")
+    values.setdefault("lane", "guests" if values["kind"] == "guest" else "beside")
     job = Job(**{**values, "name": f"{path.stem}/{values['name']}"})
     if sum(map(bool, (job.command, job.tests, job.mutations))) != 1:
         raise UsageError(f"{where}: it needs one of command, tests and mutations")
@@ -139,8 +141,8 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
         raise UsageError(f"{where}: the format is one of {', '.join(FORMATS)}")
     if job.kind == "host" and not job.command:
         raise UsageError(f"{where}: a host job needs a command")
-    if job.boots and job.kind != "host":
-        raise UsageError(f"{where}: boots is for host jobs, a guest job boots anyway")
+    if job.lane not in LANES:
+        raise UsageError(f"{where}: the lane is one of {', '.join(LANES)}")
     if job.control and not job.mutations:
         raise UsageError(f"{where}: control is for jobs with mutations")
     if job.expect not in ("pass", "fail") or (job.expect == "fail") != bool(job.because):

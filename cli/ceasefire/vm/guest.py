@@ -20,7 +20,7 @@ from types import FrameType
 from typing import IO
 
 from ceasefire import paths
-from ceasefire.errors import GuestError, GuestTimeout
+from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.output import progress
 from ceasefire.vm import accel, emulator, klog
 from ceasefire.vm.command import (
@@ -36,6 +36,7 @@ Sinks = tuple[Sink | None, Sink | None]
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TERM", "NO_COLOR")
 _KILL_WAIT = 10.0
+_POLL = 0.5
 _TAIL_LINES = 15
 _BOOT_ATTEMPTS = 3
 
@@ -78,11 +79,14 @@ def run_guest(
     cwd: Path | None = None,
     stdout: Sink | None = None,
     stderr: Sink | None = None,
+    stop: threading.Event | None = None,
 ) -> GuestResult:
     """Boot a guest, run the command in it as root, and return what came of it.
 
     name: first part of the name of the kernel log.
     stdout, stderr: get the command's output as it comes; without them it is in the result.
+    stop: for threads that no signal reaches; the guest ends and Interrupted is raised soon after it
+    is set. A guest ends with the thread that runs it.
     """
     check_spec(spec)
     chosen = accelerator(spec)
@@ -90,16 +94,22 @@ def run_guest(
     environment = tuple((n, os.environ[n]) for n in _PASSED_ON if n in os.environ)
     spec = replace(spec, accel=chosen, environment=environment + spec.environment)
     for _ in range(_BOOT_ATTEMPTS - 1):
-        result = _boot(spec, command, name, where, (stdout, stderr))
+        result = _boot(spec, command, name, where, (stdout, stderr), stop=stop)
         why = klog.emulator_failed(result.verdict) if chosen == "tcg" else ""
         if not why:
             return result
         progress(f"the emulator {why} during the boot, once more (log: {result.log})")
-    return _boot(spec, command, name, where, (stdout, stderr))
+    return _boot(spec, command, name, where, (stdout, stderr), stop=stop)
 
 
 def _boot(
-    spec: GuestSpec, command: Sequence[str], name: str, where: Path, sinks: Sinks
+    spec: GuestSpec,
+    command: Sequence[str],
+    name: str,
+    where: Path,
+    sinks: Sinks,
+    *,
+    stop: threading.Event | None,
 ) -> GuestResult:
     """Boot once; `spec.accel` is what to use by now."""
     log = new_log(name, ".klog")
@@ -114,7 +124,7 @@ def _boot(
         visible = [p for p in (paths.checkout(), paths.build_dir(), where) if p is not None]
         words = virtme_command(spec, spec.accel, script, qemu, visible)
         started = time.monotonic()
-        ended, out, err = _supervise(words, directory, spec.timeout, sinks)
+        ended, out, err = _supervise(words, directory, spec.timeout, sinks, stop)
         seconds = time.monotonic() - started
         _append_messages(log, messages)
     with log.open(encoding="utf-8", errors="replace") as lines:
@@ -144,7 +154,11 @@ def _boots_with_kvm(spec: GuestSpec) -> bool:
 
 
 def _supervise(
-    words: Sequence[str], directory: Path, limit: float, sinks: Sinks
+    words: Sequence[str],
+    directory: Path,
+    limit: float,
+    sinks: Sinks,
+    stop: threading.Event | None,
 ) -> tuple[bool, bytes, bytes]:
     """Run QEMU; return whether it ended by itself, and what it printed."""
     environment = dict(os.environ, TMPDIR=str(directory))
@@ -168,11 +182,7 @@ def _supervise(
             pump = _Pump(stream, sink)
             pump.start()
             pumps.append(pump)
-        try:
-            process.wait(limit)
-            ended = True
-        except subprocess.TimeoutExpired:
-            ended = False
+        ended = _wait(process, limit, stop)
     finally:
         _kill_group(process)
         for pump in pumps:
@@ -184,6 +194,18 @@ def _supervise(
         if pump.error is not None:
             raise pump.error
     return ended, bytes(out), bytes(err)
+
+
+def _wait(process: subprocess.Popen[bytes], limit: float, stop: threading.Event | None) -> bool:
+    """Return whether the process ended within the limit; raise Interrupted when told to stop."""
+    end = time.monotonic() + limit
+    while (left := end - time.monotonic()) > 0:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(left if stop is None else min(left, _POLL))
+            return True
+        if stop is not None and stop.is_set():
+            raise Interrupted
+    return False
 
 
 class _Pump(threading.Thread):
