@@ -228,10 +228,17 @@ static void revive_kswapd(void)
 	file_close(&cache);
 }
 
+/* kswapd looks for pages to evict although there is a pool. */
+static bool kswapd_prefers_eviction(long scanned)
+{
+	return vmstat("pgscan_kswapd") > scanned + LARGE_POOL / 2 &&
+	       fpr_sysfs("parked") > LARGE_POOL / 2;
+}
+
 /* All of the memory but a little, and give the kernel's threads time. */
 static void by_kswapd(void)
 {
-	long drains = vmstat("fpr_drain_kswapd");
+	long drains = vmstat("fpr_drain_kswapd"), scanned = 0;
 	struct stranger stranger;
 	struct tfile f;
 	int i;
@@ -245,7 +252,11 @@ static void by_kswapd(void)
 		if (i % WAITS == 0) {
 			file_fill(&f, 0, LARGE_POOL, OWN);
 			free_stale(&f);
+			scanned = vmstat("pgscan_kswapd");
 		}
+		/* It would take minutes to evict all there is. */
+		if (kswapd_prefers_eviction(scanned))
+			break;
 		/* Below the mark that wakes kswapd, above the one for others. */
 		if (spare_mib() > 8)
 			stranger_fill(&stranger, FILL_ANON, 1);
