@@ -250,7 +250,10 @@ static inline void fpr_assert_clean(struct page *page, unsigned int order)
 /* Frames that change their owner without being freed (I1). */
 static inline bool fpr_folio_stale(struct folio *folio)
 {
-	return fpr_on() && __fpr_folio_stale(folio);
+	if (fpr_on() && __fpr_folio_stale(folio))
+		return true;
+	ceasefire_moved(folio);
+	return false;
 }
 
 /* __do_fault(): which mapping may recycle frames now (I2). */
@@ -343,6 +346,7 @@ static inline void fpr_assert_clean(struct page *page, unsigned int order) { }
 
 static inline bool fpr_folio_stale(struct folio *folio)
 {
+	ceasefire_moved(folio);
 	return false;
 }
 

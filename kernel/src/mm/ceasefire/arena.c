@@ -138,7 +138,7 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
 		tlb.cleared_ptes = 1;
 	}
 	tlb_finish_mmu(&tlb);
-	ceasefire_settled(ctx->arena.base, ctx->arena.end);
+	ceasefire_settled(ctx->mm, ctx->arena.base, ctx->arena.end);
 	ctx->tables = mm_pgtables_bytes(ctx->mm);
 }
 

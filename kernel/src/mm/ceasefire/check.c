@@ -8,11 +8,12 @@
  * is true before it, and holds until the frame is used again behind it.
  *
  * Callers: free paths of the page allocator, the pool (FREED); removal from
- * the page cache (UNCACHED); the pool (RECYCLED); munmap() that skips, the arena
- * (addresses).
+ * the page cache (UNCACHED); FUSE, the pool (OWNER); munmap() that skips, the
+ * arena (addresses).
  */
 #include <linux/ceasefire_check.h>
 #include <linux/errno.h>
+#include <linux/export.h>
 #include <linux/init.h>
 #include <linux/mm.h>
 #include <linux/printk.h>
@@ -32,12 +33,15 @@ enum {
 };
 
 DEFINE_STATIC_KEY_FALSE(ceasefire_checked);
+EXPORT_SYMBOL_GPL(ceasefire_checked);	/* fuse may be a module */
 
 /*
- * ceasefire_check=strict: stale entries that fast page recycling leaves to a
- * process on purpose are not to be used either. No correct program does, but
- * the attacks on the kernel do.
+ * Stale entries that fast page recycling leaves to a process on purpose are not
+ * to be used by a correct program either; the attacks on the kernel do.
+ * ceasefire_check=recycled: once their frame was recycled.
+ * ceasefire_check=strict: at no time.
  */
+static bool check_recycled __ro_after_init;
 static bool check_strict __ro_after_init;
 
 static u32 tlb_check_call(u32 command, u64 a, u64 b, u64 c, u32 *answer)
@@ -64,9 +68,32 @@ static u32 tlb_check_call(u32 command, u64 a, u64 b, u64 c, u32 *answer)
 void __ceasefire_event(struct page *page, unsigned long nr,
 		       enum ceasefire_event event)
 {
-	if (event == CEASEFIRE_RECYCLED && !check_strict)
-		return;
 	tlb_check_call(TLB_CHECK_FRAMES, page_to_pfn(page), nr, event, NULL);
+}
+
+/**
+ * __ceasefire_moved() - a folio may change its owner
+ * @folio: it
+ *
+ * The caller refuses a folio that is mapped or cached, whose translations stay
+ * right.
+ */
+void __ceasefire_moved(struct folio *folio)
+{
+	if (!folio_mapped(folio) && !folio->mapping)
+		__ceasefire_event(&folio->page, folio_nr_pages(folio),
+				  CEASEFIRE_OWNER);
+}
+EXPORT_SYMBOL_GPL(__ceasefire_moved);	/* fuse may be a module */
+
+/**
+ * __ceasefire_recycled() - a frame gets new content in the same process
+ * @page: the frame
+ */
+void __ceasefire_recycled(struct page *page)
+{
+	if (check_recycled)
+		__ceasefire_event(page, 1, CEASEFIRE_OWNER);
 }
 
 /**
@@ -86,22 +113,27 @@ void __ceasefire_skipped(unsigned long start, unsigned long end)
 
 /**
  * __ceasefire_settled() - what was skipped in a range was flushed
+ * @mm: the address space
  * @start: first address
  * @end: address behind the last
+ *
+ * The emulator knows one address space, the current one. In another one (its
+ * stack grows on behalf of a debugger) the range stays armed, and a program
+ * that gets it again may be reported.
  */
-void __ceasefire_settled(unsigned long start, unsigned long end)
+void __ceasefire_settled(struct mm_struct *mm, unsigned long start,
+			 unsigned long end)
 {
-	if (check_strict)
+	if (check_strict && mm == current->mm)
 		tlb_check_call(TLB_CHECK_DISARM, start, end - start, 0, NULL);
 }
 
 static int __init ceasefire_check_setup(char *text)
 {
-	if (strcmp(text, "strict")) {
-		pr_warn("ceasefire_check=%s: the only value is strict\n", text);
-		return 0;
-	}
-	check_strict = true;
+	check_strict = !strcmp(text, "strict");
+	check_recycled = check_strict || !strcmp(text, "recycled");
+	if (!check_recycled)
+		pr_warn("ceasefire_check=%s: use strict or recycled\n", text);
 	return 1;
 }
 __setup("ceasefire_check=", ceasefire_check_setup);

@@ -283,7 +283,7 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
 	if (!page)
 		return NULL;
 	atomic_long_dec(&fpr_nr_parked);
-	ceasefire_event(page, 1, CEASEFIRE_RECYCLED);
+	ceasefire_recycled(page);
 
 	/* A tagged frame here is no accident, see __fpr_assert_clean(). */
 	tag = fpr_tag_take(page_to_pfn(page));
