@@ -249,7 +249,7 @@ static void by_kswapd(void)
 	leave_little(&stranger);
 	/* An allocation may be faster than kswapd and drain itself: once more. */
 	for (i = 0; i < 2 * WAITS && vmstat("fpr_drain_kswapd") == drains; i++) {
-		if (i % WAITS == 0) {
+		if (i % WAITS == 0 && fpr_sysfs("parked") < LARGE_POOL / 2) {
 			file_fill(&f, 0, LARGE_POOL, OWN);
 			free_stale(&f);
 			scanned = vmstat("pgscan_kswapd");

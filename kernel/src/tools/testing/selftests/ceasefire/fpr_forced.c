@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "checker.h"
 #include "env.h"
 #include "file.h"
 #include "ktap.h"
@@ -48,7 +49,9 @@ static void expect(const char *p, uint64_t word)
 	static uint64_t words[PAGES];
 	size_t i;
 
+	checker_forbid(p, PAGES);
 	peer_read(p, PAGES, words);
+	checker_allow(p, PAGES);
 	for (i = 0; i < PAGES; i++)
 		ENSURE(words[i] == word, "page %zu: the peer reads %016llx, not %016llx",
 		       i, (unsigned long long)words[i],
@@ -151,7 +154,9 @@ static void protected_read_only(void)
 
 	ENSURE(peer_write(p, PAGES, WORD(WRITTEN)) == PAGES, "no write");
 	MUST(mprotect(p, LENGTH, PROT_READ));
+	checker_forbid(p, PAGES);
 	writes = peer_write(p, PAGES, WORD(NEW));
+	checker_allow(p, PAGES);
 	ENSURE(!writes, "%zu writes went through", writes);
 	expect(p, WORD(WRITTEN));
 }

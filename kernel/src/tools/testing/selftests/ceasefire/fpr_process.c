@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "checker.h"
 #include "env.h"
 #include "file.h"
 #include "ktap.h"
@@ -344,6 +345,7 @@ static void secondary_mmu(void)
 	p = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
 	peer_touch(p, PAGES);
 	MUST(munmap(p, LENGTH));
+	checker_forbid(p, PAGES);
 	seen = peer_count(p, PAGES, WORD(OWN));
 	ENSURE(!seen, "the peer reads %zu pages after the munmap", seen);
 	ENSURE(vmstat("fpr_skip") == before, "skipped behind a device's back");

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "checker.h"
 #include "env.h"
 #include "file.h"
 #include "ktap.h"
@@ -43,9 +44,12 @@ static char *stale_at(size_t pages)
 /* The peer must read @byte in the @pages pages that are mapped at @p now. */
 static void expect(const char *p, size_t pages, unsigned char byte)
 {
-	size_t old = peer_count(p, pages, WORD(OWN));
-	size_t new = peer_count(p, pages, WORD(byte));
+	size_t old, new;
 
+	checker_forbid(p, pages);
+	old = peer_count(p, pages, WORD(OWN));
+	new = peer_count(p, pages, WORD(byte));
+	checker_allow(p, pages);
 	ENSURE(!old, "the peer reads the unmapped file in %zu of %zu pages",
 	       old, pages);
 	ENSURE(new == pages, "the peer reads the new memory in %zu of %zu pages",
@@ -182,6 +186,7 @@ static void mremap_old(void)
 	ENSURE(q == to, "mremap: %m");
 	q = map_new(p, MAP_FIXED);
 	memset(q, NEW, LENGTH);
+	checker_forbid(q, PAGES);
 	seen = peer_count(q, PAGES, WORD(NEW));
 	ENSURE(seen == PAGES, "the peer reads the new memory in %zu of %d pages",
 	       seen, PAGES);
@@ -329,6 +334,7 @@ static void special_mapping(void)
 	if (syscall(SYS_arch_prctl, ARCH_MAP_VDSO_64, p) < 0)
 		ktap_skip("the vdso cannot be mapped: %s", strerror(errno));
 	/* It is somewhere in there, vvar first. */
+	checker_forbid(p, 4);
 	old = peer_count(p, 4, WORD(OWN));
 	ENSURE(!old, "the peer reads the unmapped file in %zu of 4 pages", old);
 	for (i = 0; i < PAGES; i++) {
@@ -386,6 +392,7 @@ static void low_address(void)
 	ENSURE(p != MAP_FAILED, "mmap: %m");
 	peer_touch(p, PAGES);
 	fpr_unmap_flushes(p, PAGES);
+	checker_forbid(p, PAGES);
 	seen = peer_count(p, PAGES, WORD(OWN));
 	ENSURE(!seen, "the peer reads %zu pages of the unmapped file", seen);
 }

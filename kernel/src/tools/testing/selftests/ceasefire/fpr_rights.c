@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "checker.h"
 #include "env.h"
 #include "file.h"
 #include "ktap.h"
@@ -58,9 +59,11 @@ static char *dirty_then_gone(const struct tfile *f)
 static void no_write_through(const struct tfile *f, char *p,
 			     unsigned char byte)
 {
-	size_t writes = peer_write(p, PAGES, WORD(EVIL));
-	size_t evil = file_count(f, EVIL);
+	size_t writes, evil;
 
+	checker_forbid(p, PAGES);
+	writes = peer_write(p, PAGES, WORD(EVIL));
+	evil = file_count(f, EVIL);
 	ENSURE(!evil, "%zu pages of the file were written through stale translations",
 	       evil);
 	ENSURE(!writes, "%zu of %d writes to unmapped addresses went through",
@@ -117,6 +120,7 @@ static void dirty_recycled(void)
 	file_drop(&f);
 	q = fpr_map(&readonly, 0, PAGES, PROT_READ, MAP_SHARED);
 	ENSURE(probe_read(q) == WORD(OWN), "the file is not readable");
+	checker_forbid(p, PAGES);
 	peer_write(p, PAGES, WORD(EVIL));
 	evil = file_count(&readonly, EVIL);
 	ENSURE(!evil, "%zu pages of a read-only file were written", evil);
@@ -203,6 +207,7 @@ static void anon_shared(void)
 	stranger_start(&child);
 	peer_touch(anon_at, PAGES);
 	MUST(munmap(anon_at, LENGTH));
+	checker_forbid(anon_at, PAGES);
 	stranger_call(&child, write_in_place, SECRET);
 	secrets = peer_count(anon_at, PAGES, WORD(SECRET));
 	ENSURE(!secrets, "%zu of %d pages show what the child wrote", secrets,
@@ -262,6 +267,7 @@ static void code_recycled(void)
 		/* Time for the kernel to make room for tags. */
 		sleep_ms(5);
 	}
+	checker_forbid(p, PAGES);
 	file_drop(&code);
 	q = fpr_map(&other, 0, PAGES, PROT_READ, MAP_SHARED);
 	peer_touch(q, PAGES);
@@ -286,6 +292,7 @@ static void code_later(void)
 	MUST(mprotect(p, LENGTH, PROT_READ | PROT_EXEC));
 	ENSURE(calls_that_return(p, 1) == PAGES, "the code does not run");
 	fpr_unmap_flushes(p, PAGES);
+	checker_forbid(p, PAGES);
 	left = calls_that_return(p, FAULTED);
 	ENSURE(left == PAGES, "%zu of %d pages were executed after their munmap",
 	       PAGES - left, PAGES);

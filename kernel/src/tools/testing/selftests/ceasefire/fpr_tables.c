@@ -30,7 +30,7 @@
 
 /* A table for 1 GiB of small mappings, and the ones above it. */
 #define TABLES_KB	4096
-#define DEFAULT_CYCLES	30000
+#define DEFAULT_CYCLES	10000
 
 /* More of 2 MiB than leave tables for a drain, by far. */
 #define SPARSE_CYCLES	5000

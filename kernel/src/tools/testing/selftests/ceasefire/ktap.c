@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "checker.h"
 #include "env.h"
 #include "ktap.h"
 
@@ -199,6 +200,7 @@ static bool run_case(const struct ktap_case *c)
 	if (!pid) {
 		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		checker_watch();
 		c->run();
 		fflush(stdout);
 		_exit(0);
