@@ -40,6 +40,10 @@ bench: deps kernel tools ## the munmap benchmark of the paper (BENCH="munmap --c
 deps: ## install what is missing: Debian packages (root or sudo), Python packages
 	@scripts/install-deps
 
+.PHONY: deps-long
+deps-long: ## and what the long tests need (make test TESTS=--long)
+	@scripts/install-deps --long
+
 .PHONY: tools
 tools: deps ## the preload library, the benchmark programs, the attack programs
 	@scripts/tools-build
@@ -55,6 +59,10 @@ kernel-debug: tree ## the kernel of the tests: all checks and the mutations
 .PHONY: kernel-stock
 kernel-stock: tree ## the same kernel without ceasefire
 	@scripts/kernel-build stock
+
+.PHONY: kernel-plain
+kernel-plain: tree ## without ceasefire, for the checking emulator: what does Linux itself do?
+	@scripts/kernel-build plain
 
 .PHONY: emulator
 emulator: deps ## the emulator that checks every access against the page tables

@@ -34,6 +34,7 @@ fragments() {
 	case $1 in
 	run) printf '%s\n' "$configs"/{base,run}.config ;;
 	debug) printf '%s\n' "$configs"/{base,run,debug}.config ;;
+	plain) printf '%s\n' "$configs"/{base,plain}.config ;;
 	stock) printf '%s\n' "$configs"/{base,stock}.config ;;
 	*) die "no configuration named $1" ;;
 	esac

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ceasefire.errors import Failure
 
-KERNEL_KINDS = ("run", "debug", "stock")
+KERNEL_KINDS = ("run", "debug", "stock", "plain")
 PRELOAD_NAME = "libceasefire-preload.so"
 _SYSTEM_LIB_DIRS = ("/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
 _ADMIN_DIRS = ("/usr/sbin", "/sbin", "/usr/local/sbin")

@@ -31,6 +31,7 @@ def checks(*, boot: bool) -> list[Check]:
         _kernel("run", "make kernel", needed=True),
         _kernel("debug", "make kernel-debug", needed=False),
         _kernel("stock", "make kernel-stock", needed=False),
+        _kernel("plain", "make kernel-plain", needed=False),
         preload_check(),
         _program("mke2fs", "mke2fs"),
         _python(),

@@ -117,7 +117,7 @@ def add_guest_arguments(parser: argparse.ArgumentParser, *, timeout: float = 600
         "--kernel",
         default="run",
         metavar="KIND",
-        help="run, debug, stock or the path of a bzImage (default: run)",
+        help="run, debug, stock, plain or the path of a bzImage (default: run)",
     )
     group.add_argument("--cpus", type=int, default=2, metavar="N", help="virtual CPUs (default: 2)")
     group.add_argument("--memory", default="1G", metavar="SIZE", help="memory (default: 1G)")
