@@ -27,26 +27,7 @@ static GArray *symbols;
 static uint64_t symbols_text;   /* address of _text in the file */
 static uint64_t symbols_slide;  /* atomic */
 
-static const char *const counter_names[TLB_CHECK_COUNTERS] = {
-    [TLB_CHECK_N_CHECKS] = "checks",
-    [TLB_CHECK_N_SKIPPED] = "skipped",
-    [TLB_CHECK_N_TRANSIENT] = "transient",
-    [TLB_CHECK_N_DIRTY] = "dirty",
-    [TLB_CHECK_N_VIOLATIONS] = "violations",
-    [TLB_CHECK_N_FREED] = "freed",
-    [TLB_CHECK_N_OWNER] = "owner",
-    [TLB_CHECK_N_CACHE] = "cache",
-    [TLB_CHECK_N_TABLE] = "table",
-    [TLB_CHECK_N_ARMED] = "armed",
-    [TLB_CHECK_N_OLD] = "old",
-    [TLB_CHECK_N_REFUSED] = "refused",
-    [TLB_CHECK_N_EVENTS] = "events",
-    [TLB_CHECK_N_NOT_RAM] = "not_ram",
-    [TLB_CHECK_N_REPORTS] = "reports",
-    [TLB_CHECK_N_SWITCHES] = "switches",
-    [TLB_CHECK_N_RESTORED] = "restored",
-    [TLB_CHECK_N_EVICTED] = "evicted",
-};
+static const char *const counter_names[] = TLB_CHECK_COUNTER_NAMES;
 
 uint64_t tlb_check_counter_sum(enum tlb_check_counter which)
 {
