@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.driver import cases, host, ktap, lanes, mutations, suites
 from tests.driver.__main__ import run_all, run_job
+from tests.driver.environment import variables
 from tests.driver.suites import Job, Mutation
 
 from ceasefire import paths
@@ -165,6 +166,24 @@ def test_giving_up_ends_the_other_lane(empty_build: Path) -> None:
     assert list((empty_build / "runs").iterdir()) == []
 
 
+def test_like_takes_the_keys_of_the_other_job(tmp_path: Path) -> None:
+    text = """
+[[job]]
+name = "a"
+kind = "guest"
+command = "c"
+append = "x"
+env = { A = "$TOOLS/a", B = "$$" }
+[[job]]
+name = "b"
+like = "a"
+append = "y"
+"""
+    first, second = suites.load(write_suite(tmp_path, text))
+    assert (second.command, second.append, second.env) == ("c", "y", first.env)
+    assert variables(second)["A"].endswith("/tools/a") and variables(second)["B"] == "$"
+
+
 def test_nothing_to_run_is_wrong_use() -> None:
     with pytest.raises(UsageError):
         run_all([], verbose=False)
@@ -198,6 +217,9 @@ def test_late_plan_is_refused(text: str) -> None:
         "[[job]]\nname='a'\nkind='host'\ntests=['y']\n",
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m'}]\n",
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', catch='luck'}]\n",
+        "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', reported='x'}]\n",
+        "[[job]]\nname='a'\nkind='guest'\nlane='third'\ncommand='c'\n",
+        "[[job]]\nname='a'\nlike='b'\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\n[[job]]\nname='a'\nkind='host'\ncommand='x'\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nexpect='fail'\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nbecause='x'\n",
@@ -309,6 +331,33 @@ def test_complaint_during_the_control_run() -> None:
         mark("0 mutated status 1"),
     ]
     assert settled(log, (0,)) == {0: "fail"}
+
+
+def checked(control: str, mutated: str) -> list[str]:
+    return [
+        mark("0 control begins"),
+        mark(f"0 control counted {control}"),
+        mark("0 control status 0"),
+        mark("0 mutated begins"),
+        mark(f"0 mutated counted {mutated}"),
+        mark("0 mutated status 1"),
+    ]
+
+
+def judged(log: list[str], **values: str) -> str:
+    pairs = (Mutation("m", "t", **values),)  # type: ignore[arg-type]
+    return mutations.settle(pairs, (0,), mutations.read_attempts(log), False)[0].result
+
+
+def test_the_checker_has_to_report_what_the_pair_says() -> None:
+    seen = checked("freed 0 armed 0 ", "freed 0 armed 16 ")
+    assert judged(seen) == judged(seen, reported="armed") == "pass"
+    assert judged(seen, reported="freed") == "fail"
+    assert judged(ran(0), reported="armed") == "fail"
+
+
+def test_a_violation_without_the_mutation_is_a_failure() -> None:
+    assert judged(checked("freed 1 armed 0 ", "freed 9 armed 0 "), reported="freed") == "fail"
 
 
 def test_unknown_mutation() -> None:

@@ -4,8 +4,9 @@
 Many pairs share a boot. A mutated kernel may be damaged afterwards, which shows as a control run
 that fails or as a crash; then the rest goes on in a fresh guest. A control run that fails in a
 fresh guest is a failure of the test. A test that has passed in this run already, in the job that
-stands for the control runs, is repeated only after the kernel has complained. Results come from
-the kernel log, see guest/run-mutations.
+stands for the control runs, is repeated only after the kernel has complained. On an emulator that
+checks, it also has to report the class of violation that the pair names, and none in the control
+run. Results come from the kernel log, see guest/run-mutations.
 """
 
 import re
@@ -16,13 +17,15 @@ from pathlib import Path
 
 from ceasefire.vm import GuestResult, klog
 from ceasefire.vm.files import run_directory
+from ceasefire.vm.spec import STOCK_EMULATOR
 from tests.driver.cases import Case, Outcome, failed, passed
 from tests.driver.environment import ROOT
 from tests.driver.guest import boot
 from tests.driver.suites import Job, Mutation
 
 _MARK = re.compile(
-    r"ceasefire-test: mutation (\d+) (?:(control|mutated) (begins|status (\d+))|unknown)"
+    r"ceasefire-test: mutation (\d+) "
+    r"(?:(control|mutated) (?:(begins)|status (\d+)|counted ([a-z0-9 ]*))|unknown)"
 )
 _TIMED_OUT = (124, 137)
 _FAIL = 1
@@ -38,11 +41,11 @@ class Attempt:
     unknown: bool = False
     control_reports: list[str] = field(default_factory=list)
     mutated_reports: list[str] = field(default_factory=list)
+    control_violations: dict[str, int] = field(default_factory=dict)
+    mutated_violations: dict[str, int] = field(default_factory=dict)
 
 
-def run(
-    job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()
-) -> Outcome:
+def run(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
     """Run all pairs of a job, booting as often as needed.
 
     proven: names of test cases that have passed without a mutation.
@@ -51,6 +54,8 @@ def run(
         replace(m, control="damaged") if m.control == "always" and is_proven(m, proven) else m
         for m in job.mutations
     )
+    if job.emulator == STOCK_EMULATOR:
+        pairs = tuple(replace(m, reported="") for m in pairs)
     job = replace(job, mutations=pairs)
     pending = list(range(len(job.mutations)))
     verdicts: dict[int, Case] = {}
@@ -123,6 +128,8 @@ def judge(mutation: Mutation, attempt: Attempt, timed_out: bool) -> Case:
         noticed.add("crash")
     name = case_name(mutation)
     if noticed & set(mutation.catch):
+        if mutation.reported and not attempt.mutated_violations.get(mutation.reported):
+            return failed(name, f"the checker reports no violation of class {mutation.reported}")
         return passed(name)
     wanted = " or ".join(mutation.catch)
     seen = ", ".join(sorted(noticed)) or f"exit status {attempt.mutated}"
@@ -142,13 +149,18 @@ def read_attempts(lines: Iterable[str]) -> dict[int, Attempt]:
         attempt = attempts.setdefault(int(match.group(1)), Attempt())
         if match.group(2) is None:
             attempt.unknown = True
-        elif match.group(3) == "begins":
-            control = match.group(2) == "control"
+            continue
+        control = match.group(2) == "control"
+        if match.group(5) is not None:
+            counted = attempt.control_violations if control else attempt.mutated_violations
+            words = match.group(5).split()
+            counted |= dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        elif match.group(3):
             attempt.began = attempt.began or not control
             sections.append(
                 (number, attempt.control_reports if control else attempt.mutated_reports)
             )
-        elif match.group(2) == "control":
+        elif control:
             attempt.control = int(match.group(4))
         else:
             attempt.mutated = int(match.group(4))
@@ -166,6 +178,8 @@ def _control_problem(mutation: Mutation, attempt: Attempt) -> str:
         return f"without the mutation the test does not pass: exit status {attempt.control}"
     if attempt.control_reports:
         return "the kernel complained without the mutation:\n" + attempt.control_reports[0]
+    if any(attempt.control_violations.values()):
+        return f"violations without the mutation: {attempt.control_violations}"
     return ""
 
 

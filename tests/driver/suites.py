@@ -14,6 +14,7 @@ from ceasefire.errors import UsageError
 KINDS = ("host", "guest")
 FORMATS = ("ktap", "pytest", "meson", "status")
 CONTROLS = ("always", "damaged", "never")
+CLASSES = ("freed", "owner", "cache", "table", "armed", "old")
 LANES = ("guests", "beside")
 CATCHES = ("fail", "log", "crash", "timeout")
 
@@ -24,13 +25,15 @@ class Mutation:
 
     test: a shell command. catch: what counts as noticed: the test fails, the kernel log shows a
     complaint, the kernel crashes, the test does not end. control: run it unmutated first, "always",
-    "never", or when the kernel is "damaged", which is when it has complained since.
+    "never", or when the kernel is "damaged", which is when it has complained since. reported: the
+    class of violation that an emulator which checks has to report; jobs on others do not look.
     """
 
     name: str
     test: str
     catch: tuple[str, ...] = ("fail",)
     control: str = "always"
+    reported: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,8 @@ def _mutation(where: str, table: dict[str, Any]) -> Mutation:
         raise UsageError(f"{where}: mutation {table.get('name', '')}: {error}") from None
     if mutation.control not in CONTROLS:
         raise UsageError(f"{where}: mutation {mutation.name}: control is of {', '.join(CONTROLS)}")
+    if mutation.reported and mutation.reported not in CLASSES:
+        raise UsageError(f"{where}: mutation {mutation.name}: reported is of {', '.join(CLASSES)}")
     if not set(mutation.catch) <= set(CATCHES):
         raise UsageError(f"{where}: mutation {mutation.name}: catch is of {', '.join(CATCHES)}")
     return mutation
