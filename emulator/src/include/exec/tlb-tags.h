@@ -56,7 +56,7 @@ void tlb_tags_flush_page(CPUState *cpu, vaddr addr, TLBTagsWhat what);
 void tlb_tags_flush_page_saved(CPUState *cpu, int tag, vaddr addr,
                                TLBTagsWhat what);
 
-/* An entry that is now in the TLB is global. */
-void tlb_tags_note_global(CPUState *cpu, int mmu_idx);
+/* Say of each entry that is put into the TLB whether it is global. */
+void tlb_tags_note_fill(CPUState *cpu, int mmu_idx, bool global);
 
 #endif /* EXEC_TLB_TAGS_H */
