@@ -172,7 +172,7 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 	 * the hooks are in place; until then look each time. A hole believed in
 	 * wrongly would make mmap() replace a live mapping.
 	 */
-	bool claims = READ_ONCE(fpr_ready), wrapped = false;
+	bool claims = READ_ONCE(fpr_ready), wrapped = false, fits;
 	unsigned long addr, from, hole_end;
 	struct vm_area_struct *vma;
 
@@ -187,9 +187,18 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 			break;
 		if (addr) {
 			vma = find_vma(ctx->mm, addr);
-			hole_end = vma ? vma->vm_start : a->end;
-			ctx->hole_end = claims ? hole_end : 0;
-			if (addr + len <= hole_end)
+			hole_end = vma ? vm_start_gap(vma) : a->end;
+			fits = addr + len <= hole_end;
+			/*
+			 * A hole that is passed over says nothing: @next moves
+			 * on success only, and seen from there the mappings
+			 * before that hole lie in between.
+			 */
+			ctx->hole_end = 0;
+			if (claims &&
+			    (fits || fpr_mutated(MUTATE_fpr_hole_passed)))
+				ctx->hole_end = hole_end;
+			if (fits)
 				break;
 			from = vma->vm_end;
 			continue;

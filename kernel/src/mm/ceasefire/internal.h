@@ -110,7 +110,8 @@ unsigned long fpr_tags_bytes(void);
 void fpr_pool_init(struct fpr_ctx *ctx);
 unsigned long fpr_pool_take(struct fpr_ctx *ctx, struct list_head *list);
 bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list);
-unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed);
+unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
+			       bool *again);
 long fpr_parked(void);
 
 /* settle.c */
@@ -121,7 +122,7 @@ u64 fpr_shared_take_generation(void);
 bool fpr_tag_is_stale(u64 tag, struct fpr_ctx *ctx);
 void fpr_credit(struct fpr_ctx *ctx, u64 gen);
 void fpr_owe(struct fpr_ctx *ctx, u64 gen);
-unsigned long fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason);
+void fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason);
 void fpr_settle_init(struct fpr_ctx *ctx);
 void fpr_settle_shared_idle(void);
 void fpr_kick_drain(struct fpr_ctx *ctx);
@@ -163,6 +164,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_allow_tables)	\
 	M(fpr_skip_forced)	\
 	M(fpr_no_settle_flush)	\
+	M(fpr_hole_passed)	\
 	M(fpr_stale_hole)	\
 	M(fpr_tables_unbounded)	\
 	M(fpr_single_any)	\

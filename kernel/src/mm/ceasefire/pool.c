@@ -74,8 +74,9 @@ static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
 	list_add(&page->lru, order ? &ctx->large : &ctx->single);
 	ctx->nr += 1UL << order;
 	full = ctx->nr > READ_ONCE(fpr_pool_limit);
-	spin_unlock_irqrestore(&ctx->lock, flags);
+	/* Under the lock: who finds none counted finds none in the pools. */
 	atomic_long_add(1UL << order, &fpr_nr_parked);
+	spin_unlock_irqrestore(&ctx->lock, flags);
 	if (full)
 		fpr_kick_drain(ctx);
 	return true;
@@ -179,17 +180,23 @@ bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list)
  * fpr_pool_release() - give frames back to the page allocator
  * @list: from fpr_pool_take()
  * @flushed: the context that was flushed since they were taken; NULL if none
+ * @again: set if a page waits with another context now
  *
  * Other contexts may be able to reach a frame, too: those of a page of higher
  * order, or a process that tagged the frame while it was in the page cache.
  * So each is tested again, and parked again if need be. What @flushed could
  * reach it cannot any more, whatever the tag says; so a drain makes progress
- * even with the tag of an earlier context of the same id.
+ * even with the tag of an earlier context of the same id. The shared context is
+ * flushed on all CPUs, after which nobody can reach a frame that is free.
+ *
+ * They count as parked until they have gone, for those who wait for them.
  *
  * Return: number of base pages that went back.
  */
-unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed)
+unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
+			       bool *again)
 {
+	u32 cleared = flushed && flushed->mm ? flushed->id : FPR_ID_NONE;
 	struct page *page, *next;
 	unsigned long nr = 0;
 
@@ -199,12 +206,14 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed)
 
 		list_del(&page->lru);
 		set_page_private(page, 0);
-		atomic_long_sub(1UL << order, &fpr_nr_parked);
 		if (flushed)
-			fpr_tags_clear(pfn, 1UL << order, flushed->id);
+			fpr_tags_clear(pfn, 1UL << order, cleared);
 		if (!fpr_mutated(MUTATE_fpr_release_unchecked) &&
-		    fpr_pool_hold(page, order))
+		    fpr_pool_hold(page, order)) {
+			atomic_long_sub(1UL << order, &fpr_nr_parked);
+			*again = true;
 			continue;
+		}
 		fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
 		count_vm_events(FPR_RELEASE, 1UL << order);
 		/* As free_pages_prepare(): a broken frame is not used again. */
@@ -213,6 +222,7 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed)
 			fpr_release_page(page, order);
 			nr += 1UL << order;
 		}
+		atomic_long_sub(1UL << order, &fpr_nr_parked);
 		cond_resched();
 	}
 	return nr;

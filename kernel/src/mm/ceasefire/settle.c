@@ -56,6 +56,9 @@
 /* Contexts with fewer parked frames are not worth an interrupt to kswapd. */
 #define FPR_KSWAPD_BATCH	32
 
+/* Then it is for the caller to try again, as for pages in other hands. */
+#define FPR_DRAIN_ROUNDS	8
+
 struct workqueue_struct *fpr_wq;
 static atomic64_t fpr_shared_started = ATOMIC64_INIT(1);
 
@@ -166,7 +169,8 @@ void fpr_owe(struct fpr_ctx *ctx, u64 gen)
 {
 	u64 old = READ_ONCE(ctx->skipped);
 
-	while (old < gen && !try_cmpxchg64(&ctx->skipped, &old, gen))
+	/* 0 is for never; a process that has not flushed yet is at 0. */
+	while (old < gen + 1 && !try_cmpxchg64(&ctx->skipped, &old, gen + 1))
 		;
 	if (READ_ONCE(ctx->owed) || xchg(&ctx->owed, 1))
 		return;
@@ -193,7 +197,7 @@ static bool fpr_is_owed(struct fpr_ctx *ctx)
 	/* Pairs with the release in fpr_credit(). */
 	u64 completed = smp_load_acquire(&ctx->completed);
 
-	return skipped && fpr_gen_stale(skipped, completed);
+	return skipped && fpr_gen_stale(skipped - 1, completed);
 }
 
 static void fpr_flush(struct fpr_ctx *ctx)
@@ -212,9 +216,10 @@ static void fpr_flush(struct fpr_ctx *ctx)
 }
 
 /**
- * fpr_settle() - pay what a context owes and release its parked frames
+ * fpr_settle_one() - pay what a context owes and release its parked frames
  * @ctx: the context; the caller holds a reference
  * @reason: who asks
+ * @again: set if a page waits with another context now
  *
  * Frames that are parked while this runs stay for the next time, or do not come
  * (see fpr_pool_add()).
@@ -222,7 +227,8 @@ static void fpr_flush(struct fpr_ctx *ctx)
  * Context: may sleep and sends IPIs: process context, interrupts on (I6).
  * Return: number of base pages that went back to the allocator.
  */
-unsigned long fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason)
+static unsigned long fpr_settle_one(struct fpr_ctx *ctx,
+				    enum fpr_drain_reason reason, bool *again)
 {
 	struct fpr_ctx *flushed = NULL;
 	unsigned long nr, released = 0;
@@ -239,20 +245,35 @@ unsigned long fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason)
 	}
 	count_vm_event(FPR_DRAIN_LIMIT + reason);
 	trace_fpr_drain(ctx->id, reason, nr);
-	released = fpr_pool_release(&list, flushed);
+	released = fpr_pool_release(&list, flushed, again);
 out:
 	mutex_unlock(&ctx->settling);
 	return released;
+}
+
+/**
+ * fpr_settle() - pay what a context owes and release its parked frames
+ * @ctx: the context; the caller holds a reference
+ * @reason: who asks
+ *
+ * Context: as fpr_settle_one().
+ */
+void fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason)
+{
+	bool again;
+
+	fpr_settle_one(ctx, reason, &again);
 }
 
 /* Release what is clean by now, without a flush. */
 static void fpr_release_clean(struct fpr_ctx *ctx)
 {
 	LIST_HEAD(list);
+	bool again;
 
 	mutex_lock(&ctx->settling);
 	if (fpr_pool_take(ctx, &list))
-		fpr_pool_release(&list, NULL);
+		fpr_pool_release(&list, NULL, &again);
 	mutex_unlock(&ctx->settling);
 }
 
@@ -328,21 +349,33 @@ static bool fpr_drain_mutated(enum fpr_drain_reason reason)
  * __fpr_drain() - release the parked frames of all contexts
  * @reason: who asks
  *
+ * A page that two processes can reach may wait with one that comes before the
+ * one it waited with: hence the rounds. Each round takes at least one process
+ * off it; new such pages may come all the time, so there is an end.
+ *
  * Context: may sleep and sends IPIs.
  * Return: number of base pages released.
  */
 unsigned long __fpr_drain(enum fpr_drain_reason reason)
 {
-	unsigned long id = 0, nr = 0;
+	unsigned long nr = 0;
 	struct fpr_ctx *ctx;
+	int round;
 
-	if (!fpr_parked() || fpr_drain_mutated(reason))
+	if (fpr_drain_mutated(reason))
 		return 0;
-	while ((ctx = fpr_ctx_next(&id))) {
-		if (reason != FPR_BY_KSWAPD ||
-		    READ_ONCE(ctx->nr) >= FPR_KSWAPD_BATCH)
-			nr += fpr_settle(ctx, reason);
-		fpr_ctx_put(ctx);
+	for (round = 0; round < FPR_DRAIN_ROUNDS && fpr_parked(); round++) {
+		unsigned long id = 0;
+		bool again = false;
+
+		while ((ctx = fpr_ctx_next(&id))) {
+			if (reason != FPR_BY_KSWAPD ||
+			    READ_ONCE(ctx->nr) >= FPR_KSWAPD_BATCH)
+				nr += fpr_settle_one(ctx, reason, &again);
+			fpr_ctx_put(ctx);
+		}
+		if (!again)
+			break;
 	}
 	return nr;
 }

@@ -378,6 +378,39 @@ static void wrap(void)
 	}
 }
 
+#define LIVE	6
+
+/*
+ * The arena is full of live mappings, one more found no room, and now comes one
+ * that is smaller: it must not take a place that is taken.
+ */
+static void arena_full(void)
+{
+	size_t large = 15 * MIB, small = 2 * MIB;
+	struct tfile a, b;
+	char *live[LIVE];
+	int i, round;
+
+	fpr_arena_size(64 * MIB);
+	file_make(&a, ON_TMPFS, large / PAGE, OWN);
+	file_make(&b, ON_TMPFS, small / PAGE, NEW);
+	for (i = 0; i < LIVE; i++) {
+		live[i] = mmap(NULL, large, PROT_READ, MAP_SHARED | MAP_FPR,
+			       a.fd, 0);
+		ENSURE(live[i] != MAP_FAILED, "mmap: %m");
+	}
+	for (round = 0; round < LIVE; round++) {
+		char *p = mmap(NULL, small, PROT_READ, MAP_SHARED | MAP_FPR,
+			       b.fd, 0);
+
+		ENSURE(p != MAP_FAILED, "mmap: %m");
+		for (i = 0; i < LIVE; i++)
+			ENSURE(p >= live[i] + large || p + small <= live[i],
+			       "a live mapping was replaced at %p", p);
+		ENSURE(probe_read(p) == WORD(NEW), "wrong data");
+	}
+}
+
 /* Below 4 GiB there is no arena, so no skip either. */
 static void low_address(void)
 {
@@ -433,6 +466,7 @@ int main(int argc, char **argv)
 		{ "brk_over", brk_over, 0 },
 		{ "stack_grows", stack_grows, 0 },
 		{ "special_mapping", special_mapping, 0 },
+		{ "arena_full", arena_full, 0 },
 		{ "wrap", wrap, 0 },
 		{ "low_address", low_address, 0 },
 		{ "next_is_elsewhere", next_is_elsewhere, 0 },
