@@ -231,6 +231,8 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	smp_mb();
 	gen = fpr_started(ctx);
 	why = FPR_FLUSH_TAGS;
+	if (unlikely(!fpr_gen_fits(gen)))
+		goto flush;
 	/* Before the first tag: a tag that nobody owes for is never settled. */
 	fpr_owe(ctx, gen);
 	if (!fpr_tag_gather(tlb, fpr_tag_make(ctx->id, gen), &pages))

@@ -63,6 +63,19 @@ static inline u64 fpr_tag_gen(u64 tag)
 }
 
 /**
+ * fpr_gen_fits() - can a skip at @gen be noted in a tag?
+ * @gen: started generation of a context, which counts on
+ *
+ * A generation that was cut off would look old, and its frames clean. A process
+ * gets there after weeks of nothing but flushes; from then on each of its
+ * unmaps flushes.
+ */
+static inline bool fpr_gen_fits(u64 gen)
+{
+	return gen <= FPR_TAG_GEN_MASK;
+}
+
+/**
  * fpr_gen_stale() - may a translation that was left at @gen still be used?
  * @gen:	started generation at the skip
  * @completed:	newest completed full flush of the context

@@ -39,12 +39,23 @@ static DEFINE_MUTEX(fpr_tags_lock);
 static void fpr_tags_populate(struct work_struct *work);
 static DECLARE_WORK(fpr_tags_work, fpr_tags_populate);
 
+/* Some page of a section that is online; its start may be a hole. */
+static struct page *fpr_section_page(unsigned long pfn)
+{
+	unsigned long end = pfn + PAGES_PER_SECTION;
+	struct page *page = NULL;
+
+	for (; pfn < end && !page; pfn += PAGES_PER_SUBSECTION)
+		page = pfn_to_online_page(pfn);
+	return page;
+}
+
 static void fpr_tags_populate(struct work_struct *work)
 {
 	unsigned long s;
 
 	for_each_set_bit(s, fpr_wanted, fpr_sections) {
-		struct page *page = pfn_to_online_page(section_nr_to_pfn(s));
+		struct page *page = fpr_section_page(section_nr_to_pfn(s));
 		u64 *tags;
 
 		/* A section that went offline is asked for again if it returns. */
@@ -118,6 +129,32 @@ static u64 *fpr_tag_slot(unsigned long pfn)
 	return tags ? tags + (pfn & (PAGES_PER_SECTION - 1)) : NULL;
 }
 
+/*
+ * A frame that gets the shared tag: the generation has to be one that was read
+ * after the tag was there. Else, X and Y skip, and F flushes all CPUs:
+ *
+ *   Y reads the tag X(5), still stale, and the shared generation 10
+ *   F takes the shared generation 11 and flushes
+ *   X maps the frame again and unmaps it: finds its own tag X(5), which is
+ *     enough, and writes nothing
+ *   Y stores SHARED(10), which F has settled; X can still reach the frame
+ *
+ * Who skips later than the store finds a shared tag and does the same. Who
+ * skipped before has cleared its entries before the generation is read here:
+ * its look at the tag comes before our store (both are full barriers).
+ */
+static void fpr_tag_cover(u64 *slot, u64 stored)
+{
+	u64 now = fpr_shared_tag_now();
+
+	while (now != stored) {
+		stored = now;
+		/* Whatever is there by now is covered, too. */
+		xchg(slot, stored);
+		now = fpr_shared_tag_now();
+	}
+}
+
 static bool fpr_tag_frame(u64 *slot, u64 new)
 {
 	u64 old = READ_ONCE(*slot), next;
@@ -141,6 +178,7 @@ static bool fpr_tag_frame(u64 *slot, u64 new)
 
 	if (fpr_tag_id(next) != FPR_ID_SHARED)
 		return false;
+	fpr_tag_cover(slot, next);
 	count_vm_event(FPR_SHARED);
 	return true;
 }

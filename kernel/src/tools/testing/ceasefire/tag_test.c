@@ -22,6 +22,9 @@ static void fields(void)
 	CHECK(fpr_tag_id(fpr_tag_make(1, ~0ULL)) == 1);
 	CHECK(FPR_ID_MAX < FPR_ID_SHARED);
 	CHECK(fpr_tag_make(1, 0) != 0);
+	/* What does not fit would come back small. */
+	CHECK(fpr_gen_fits(FPR_TAG_GEN_MASK));
+	CHECK(!fpr_gen_fits(FPR_TAG_GEN_MASK + 1));
 }
 
 static void combine(void)
