@@ -34,7 +34,10 @@
 #include <exec/tlb-check-guest.h>
 
 #define PAGE		4096ul
+/* Of the file. reclaim maps one page: another one would be a reason to flush. */
 #define BYTES		(16 * PAGE)
+/* What one page table maps. */
+#define TABLE		(512 * PAGE)
 #define OWN		0x5a5a5a5a5a5a5a5aull
 #define IN_WINDOW_US	200000
 #define AFTER_US	500000
@@ -56,6 +59,7 @@
 enum { VICTIM_CPU = 2, SECOND_CPU = 1, THIRD_CPU = 0 };
 
 static char *page;
+static size_t bytes;		/* that are mapped there */
 static int file;
 static atomic_ulong reads, faults, foreign;
 static atomic_ullong first_foreign;
@@ -109,13 +113,13 @@ static void *victim(void *unused)
 
 static void *move(void *unused)
 {
-	char *to = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *to = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)unused;
 	pin(SECOND_CPU);
 	atomic_store(&opening, true);
 	if (to == MAP_FAILED ||
-	    mremap(page, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to) {
+	    mremap(page, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to) {
 		perror("mremap");
 		exit(1);
 	}
@@ -168,24 +172,37 @@ static void wait_until_unmapped(void)
 /* The freed frames are the checker's to see; they get a new owner here. */
 static void truncate_it(void)
 {
-	size_t i, bytes = 64 << 20;
+	size_t i, filled = 64 << 20;
 	char *other;
 
 	MUST(ftruncate(file, 0));
-	other = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	other = mmap(NULL, filled, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (other == MAP_FAILED)
 		exit(1);
-	for (i = 0; i < bytes; i += PAGE)
+	for (i = 0; i < filled; i += PAGE)
 		memset(other + i, 0xee, sizeof(long));
 }
 
 static void unmap_it(void)
 {
 	wait_until_unmapped();
-	MUST(madvise(page, BYTES, MADV_DONTNEED));
+	MUST(munmap(page, bytes));
 	/* From here on nobody may reach the old page. */
-	tlb_check_arm(page, BYTES);
+	tlb_check_arm(page, bytes);
+}
+
+/* Among other mappings, so that munmap() frees no page table, and flushes for it. */
+static char *map_file(void)
+{
+	char *room = mmap(NULL, 2 * TABLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at = (char *)(((unsigned long)room + TABLE) & ~(TABLE - 1)) - TABLE / 2;
+
+	if (room == MAP_FAILED)
+		return room;
+	if (at < room)
+		at += TABLE;
+	return mmap(at, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
 }
 
 static void make_file(const char *path)
@@ -223,7 +240,8 @@ int main(int argc, char **argv)
 	if (!moves)
 		enter_group();
 	make_file(argv[2]);
-	page = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, file, 0);
+	bytes = moves ? BYTES : PAGE;
+	page = map_file();
 	if (page == MAP_FAILED) {
 		perror("mmap");
 		return 1;
