@@ -3,7 +3,6 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import threading
 import time
@@ -12,6 +11,7 @@ from xml.etree import ElementTree
 
 from ceasefire import paths
 from ceasefire.errors import Interrupted
+from ceasefire.processes import kill_group
 from ceasefire.vm.files import run_directory
 from tests.driver import ktap
 from tests.driver.cases import PASS, SKIP, Case, Outcome, failed, passed
@@ -57,7 +57,7 @@ def _execute(job: Job, log: Path, scratch: Path, stop: threading.Event) -> int |
         try:
             return _wait(process, job.timeout, stop)
         finally:
-            _kill_group(process)
+            kill_group(process, _KILL_WAIT)
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, stop: threading.Event) -> int | None:
@@ -68,17 +68,6 @@ def _wait(process: subprocess.Popen[bytes], timeout: float, stop: threading.Even
         if stop.is_set():
             raise Interrupted
     return None
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(_KILL_WAIT)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue
 
 
 def _cases(job: Job, status: int, text: str, scratch: Path) -> list[Case]:

@@ -22,6 +22,7 @@ from typing import IO
 from ceasefire import paths
 from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.output import progress
+from ceasefire.processes import kill_group
 from ceasefire.vm import accel, emulator, klog
 from ceasefire.vm.command import (
     emulator_script,
@@ -184,7 +185,7 @@ def _supervise(
             pumps.append(pump)
         ended = _wait(process, limit, stop)
     finally:
-        _kill_group(process)
+        kill_group(process, _KILL_WAIT)
         for pump in pumps:
             pump.join(_KILL_WAIT)
         for stream in (process.stdout, process.stderr):
@@ -224,24 +225,6 @@ class _Pump(threading.Thread):
                     self.sink(chunk)
                 except OSError as error:
                     self.error = error
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End every process of the guest. The leader may be gone while QEMU still runs."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        deadline = time.monotonic() + _KILL_WAIT
-        while time.monotonic() < deadline:
-            process.poll()
-            try:
-                os.killpg(process.pid, 0)
-            except ProcessLookupError:
-                return
-            time.sleep(0.02)
-    process.wait()
 
 
 @contextlib.contextmanager
