@@ -33,6 +33,8 @@
 
 #include <exec/tlb-check-guest.h>
 
+#include "../guest/must.h"
+
 #define PAGE		4096ul
 /* Of the file. reclaim maps one page: another one would be a reason to flush. */
 #define BYTES		(16 * PAGE)
@@ -48,13 +50,6 @@
 #define GROUP		GROUP_ROOT "/group"
 /* A bit of /proc/PID/pagemap */
 #define PRESENT		(1ull << 63)
-
-#define MUST(what) do {							\
-	if ((long)(what) < 0) {						\
-		perror(#what);						\
-		exit(1);						\
-	}								\
-} while (0)
 
 enum { VICTIM_CPU = 2, SECOND_CPU = 1, THIRD_CPU = 0 };
 

@@ -29,19 +29,14 @@
 
 #include <exec/tlb-check-guest.h>
 
+#include "../guest/must.h"
+
 #define PAGE		4096ul
 #define PAGES		16
 #define BYTES		(PAGES * PAGE)
 #define USERS		3
 /* Long enough for many uses, short against the run. */
 #define FORBIDDEN_US	300
-
-#define MUST(what) do {							\
-	if ((long)(what) < 0) {						\
-		perror(#what);						\
-		exit(1);						\
-	}								\
-} while (0)
 
 enum change { PROTECT, READ_ONLY, UNMAP, MOVE, THROW_AWAY, FORK, CHANGES };
 
