@@ -188,6 +188,8 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 		if (addr) {
 			vma = find_vma(ctx->mm, addr);
 			hole_end = vma ? vm_start_gap(vma) : a->end;
+			if (vma && fpr_mutated(MUTATE_fpr_no_stack_gap))
+				hole_end = vma->vm_start;
 			fits = addr + len <= hole_end;
 			/*
 			 * A hole that is passed over says nothing: @next moves

@@ -188,6 +188,7 @@ struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm)
 	fpr_pool_init(ctx);
 	fpr_settle_init(ctx);
 	INIT_WORK(&ctx->free, fpr_ctx_free);
+	fpr_start_generations(mm);
 	/* No skip yet: everything up to now counts as completed. */
 	ctx->completed = fpr_started(ctx);
 	ctx->tables = mm_pgtables_bytes(mm);

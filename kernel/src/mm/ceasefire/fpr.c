@@ -231,7 +231,7 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	smp_mb();
 	gen = fpr_started(ctx);
 	why = FPR_FLUSH_TAGS;
-	if (unlikely(!fpr_gen_fits(gen)))
+	if (unlikely(!fpr_gen_fits(gen)) && !fpr_mutated(MUTATE_fpr_gen_cut))
 		goto flush;
 	/* Before the first tag: a tag that nobody owes for is never settled. */
 	fpr_owe(ctx, gen);

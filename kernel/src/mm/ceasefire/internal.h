@@ -119,6 +119,7 @@ extern struct workqueue_struct *fpr_wq;
 u64 fpr_started(struct fpr_ctx *ctx);
 u64 fpr_shared_tag_now(void);
 u64 fpr_shared_take_generation(void);
+void fpr_start_generations(struct mm_struct *mm);
 bool fpr_tag_is_stale(u64 tag, struct fpr_ctx *ctx);
 void fpr_credit(struct fpr_ctx *ctx, u64 gen);
 void fpr_owe(struct fpr_ctx *ctx, u64 gen);
@@ -191,6 +192,9 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_exit_drain)	\
 	M(fpr_no_shared_tag)	\
 	M(fpr_release_unchecked)	\
+	M(fpr_no_cover)		\
+	M(fpr_gen_cut)		\
+	M(fpr_no_stack_gap)	\
 	M(fpr_ignore_notifiers)
 
 #define FPR_MUTATION_ENUM(name)	MUTATE_##name,
@@ -204,6 +208,8 @@ enum fpr_mutation {
 extern enum fpr_mutation fpr_mutation;
 extern u32 fpr_skip_local;
 extern u32 fpr_flush_delay_us;
+extern u32 fpr_tag_delay_us;
+extern u64 fpr_first_generation;
 extern u64 fpr_arena_size;
 
 static inline bool fpr_mutated(enum fpr_mutation m)

@@ -7,6 +7,8 @@
  *			test that does not fail then proves nothing.
  *   skip_local		1: skip although only one CPU runs the process
  *   flush_delay_us	time between request and start of a process's flush
+ *   tag_delay_us	time between reading the shared generation and storing it
+ *   first_generation	least generation of processes that start to use FPR
  *   arena_size		size of the arenas of processes that start to use FPR
  */
 #include <linux/debugfs.h>
@@ -28,6 +30,8 @@ static const char * const fpr_mutation_names[] = {
 enum fpr_mutation fpr_mutation;
 u32 fpr_skip_local;
 u32 fpr_flush_delay_us;
+u32 fpr_tag_delay_us;
+u64 fpr_first_generation;
 u64 fpr_arena_size = FPR_ARENA_SIZE;
 
 static int mutate_show(struct seq_file *m, void *v)
@@ -78,6 +82,9 @@ static int __init fpr_mutate_init(void)
 	debugfs_create_file("mutate", 0600, dir, NULL, &mutate_fops);
 	debugfs_create_u32("skip_local", 0600, dir, &fpr_skip_local);
 	debugfs_create_u32("flush_delay_us", 0600, dir, &fpr_flush_delay_us);
+	debugfs_create_u32("tag_delay_us", 0600, dir, &fpr_tag_delay_us);
+	debugfs_create_u64("first_generation", 0600, dir,
+			   &fpr_first_generation);
 	debugfs_create_u64("arena_size", 0600, dir, &fpr_arena_size);
 	pr_warn("ceasefire: built for testing, not secure\n");
 	return 0;

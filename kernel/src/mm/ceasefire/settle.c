@@ -74,6 +74,24 @@ u64 fpr_started(struct fpr_ctx *ctx)
 }
 
 /**
+ * fpr_start_generations() - a process starts to use FPR
+ * @mm: the process
+ *
+ * Debug builds: let it be one that has flushed very often. CPUs that find
+ * themselves many generations behind flush everything.
+ */
+void fpr_start_generations(struct mm_struct *mm)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u64 now = atomic64_read(&mm->context.tlb_gen);
+	u64 first = READ_ONCE(fpr_first_generation);
+
+	if (now < first)
+		atomic64_add(first - now, &mm->context.tlb_gen);
+#endif
+}
+
+/**
  * fpr_shared_tag_now() - tag of the shared context
  *
  * Return: the tag for a frame whose entries were cleared before the call.

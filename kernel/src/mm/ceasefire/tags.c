@@ -21,6 +21,7 @@
  * sees the tag; the reference count's atomics order the two.
  */
 #include <linux/bitmap.h>
+#include <linux/delay.h>
 #include <linux/memblock.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
@@ -147,12 +148,25 @@ static void fpr_tag_cover(u64 *slot, u64 stored)
 {
 	u64 now = fpr_shared_tag_now();
 
+	if (fpr_mutated(MUTATE_fpr_no_cover))
+		return;
 	while (now != stored) {
 		stored = now;
 		/* Whatever is there by now is covered, too. */
 		xchg(slot, stored);
 		now = fpr_shared_tag_now();
 	}
+}
+
+/* Debug builds: makes the time long in which a shared generation gets old. */
+static void fpr_tag_pause(void)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u32 us = READ_ONCE(fpr_tag_delay_us);
+
+	if (us)
+		mdelay(DIV_ROUND_UP(us, USEC_PER_MSEC));
+#endif
 }
 
 static bool fpr_tag_frame(u64 *slot, u64 new)
@@ -174,6 +188,8 @@ static bool fpr_tag_frame(u64 *slot, u64 new)
 				       stale ? fpr_shared_tag_now() : 0);
 		if (next == old)
 			return fpr_tag_id(next) == FPR_ID_SHARED;
+		if (stale)
+			fpr_tag_pause();
 	} while (!try_cmpxchg64(slot, &old, next));
 
 	if (fpr_tag_id(next) != FPR_ID_SHARED)

@@ -96,6 +96,8 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->debt_age_ms = fpr_sysfs("debt_age_ms");
 	s->skip_local = read_number(DEBUGFS "skip_local");
 	s->flush_delay_us = read_number(DEBUGFS "flush_delay_us");
+	s->tag_delay_us = read_number(DEBUGFS "tag_delay_us");
+	s->first_generation = read_number(DEBUGFS "first_generation");
 	s->arena_size = read_number(DEBUGFS "arena_size");
 	s->hugepages = read_number(HUGEPAGES);
 }
@@ -110,6 +112,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 	if (s->skip_local >= 0) {
 		try_set(DEBUGFS, "skip_local", s->skip_local);
 		try_set(DEBUGFS, "flush_delay_us", s->flush_delay_us);
+		try_set(DEBUGFS, "tag_delay_us", s->tag_delay_us);
+		try_set(DEBUGFS, "first_generation", s->first_generation);
 		try_set(DEBUGFS, "arena_size", s->arena_size);
 	}
 }
@@ -149,6 +153,16 @@ void fpr_arena_size(unsigned long bytes)
 void fpr_flush_delay(unsigned int ms)
 {
 	debug_set("flush_delay_us", 1000L * ms);
+}
+
+void fpr_tag_delay(unsigned int ms)
+{
+	debug_set("tag_delay_us", 1000L * ms);
+}
+
+void fpr_first_generation(unsigned long generation)
+{
+	debug_set("first_generation", (long)generation);
 }
 
 /* Adds up the counters that match; -1 when none does. */

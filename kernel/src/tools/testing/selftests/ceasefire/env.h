@@ -24,7 +24,8 @@
  */
 struct fpr_settings {
 	long enabled, pool_limit, debt_age_ms;
-	long skip_local, flush_delay_us, arena_size;
+	long skip_local, flush_delay_us, tag_delay_us, first_generation;
+	long arena_size;
 	long hugepages;
 };
 
@@ -49,6 +50,10 @@ void fpr_skip_local(void);
 void fpr_arena_size(unsigned long bytes);
 /* Time between request and start of a flush of this process; likewise. */
 void fpr_flush_delay(unsigned int ms);
+/* Time that a munmap takes to note that a frame is shared; likewise. */
+void fpr_tag_delay(unsigned int ms);
+/* The least generation of processes that use FPR later; likewise. */
+void fpr_first_generation(unsigned long generation);
 
 /* A number in any file; -1 when there is none. */
 long read_number(const char *path);

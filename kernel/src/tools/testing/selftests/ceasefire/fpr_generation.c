@@ -22,6 +22,8 @@
 /* The flush in flight takes this long at least. */
 #define DELAY_MS	1000
 #define ROUNDS		5
+/* Of the generation in a tag. */
+#define TAG_GEN_BITS	42
 
 /* Skip at one address, flush a single page at another, give the frames away. */
 static void partial_proves_nothing(void)
@@ -153,12 +155,51 @@ static void in_flight(void)
 	stranger_stop(&stranger);
 }
 
+/*
+ * A process whose generations do not fit into a tag any more: a tag that cuts
+ * them off looks old, and the frames clean.
+ */
+static void too_large(void)
+{
+	long skips = vmstat("fpr_skip"), flushes;
+	struct stranger stranger;
+	struct tfile f;
+	int round;
+
+	fpr_first_generation(1UL << TAG_GEN_BITS);
+	stranger_start(&stranger);
+	file_make(&f, ON_TMPFS, PAGES, OWN);
+	peer_start(1);
+	hold_debts();
+	flushes = vmstat("fpr_flush_tags");
+	/* The first munmap may flush for want of hooks, the next of tags. */
+	for (round = 0; round < ROUNDS; round++) {
+		char *p = fpr_map(&f, 0, PAGES, PROT_READ, MAP_SHARED);
+		size_t leaked;
+
+		peer_touch(p, PAGES);
+		MUST(munmap(p, PAGES * PAGE));
+		file_drop(&f);
+		stranger_fill(&stranger, FILL_ANON, FILL_MIB / ROUNDS);
+		leaked = peer_count(p, PAGES, WORD(SECRET));
+		ENSURE(!leaked, "%zu of %d pages of another process are readable",
+		       leaked, PAGES);
+		file_fill(&f, 0, PAGES, OWN);
+		sleep_ms(100);
+	}
+	ENSURE(vmstat("fpr_skip") == skips, "a munmap skipped its flush");
+	flushes = vmstat("fpr_flush_tags") - flushes;
+	ENSURE(flushes > 1, "%ld munmaps flushed for their tags", flushes);
+	stranger_stop(&stranger);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
 		{ "partial_proves_nothing", partial_proves_nothing, 0 },
 		{ "full_settles", full_settles, 0 },
 		{ "in_flight", in_flight, 300 },
+		{ "too_large", too_large, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

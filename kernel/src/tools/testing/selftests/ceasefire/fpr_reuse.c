@@ -411,6 +411,28 @@ static void arena_full(void)
 	}
 }
 
+/* A stack that may grow keeps its distance, as with any mmap(). */
+static void stack_gap(void)
+{
+	size_t length = 64 * PAGE, away = 4 * MIB, gap = 256 * PAGE, left;
+	char *p, *stack;
+	struct tfile f;
+
+	file_make(&f, ON_TMPFS, 64, OWN);
+	p = fpr_map(&f, 0, 64, PROT_READ, MAP_SHARED);
+	stack = mmap(p + away, PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN |
+		     MAP_FIXED_NOREPLACE, -1, 0);
+	ENSURE(stack == p + away, "mmap of a stack: %m");
+	for (left = away / length; left; left--) {
+		p = fpr_map(&f, 0, 64, PROT_READ, MAP_SHARED);
+		ENSURE(p >= stack + PAGE || p + length + gap <= stack,
+		       "a mapping ends %td bytes below a stack",
+		       stack - (p + length));
+	}
+	ENSURE(p > stack, "no mapping came near the stack");
+}
+
 /* Below 4 GiB there is no arena, so no skip either. */
 static void low_address(void)
 {
@@ -467,6 +489,7 @@ int main(int argc, char **argv)
 		{ "stack_grows", stack_grows, 0 },
 		{ "special_mapping", special_mapping, 0 },
 		{ "arena_full", arena_full, 0 },
+		{ "stack_gap", stack_gap, 0 },
 		{ "wrap", wrap, 0 },
 		{ "low_address", low_address, 0 },
 		{ "next_is_elsewhere", next_is_elsewhere, 0 },

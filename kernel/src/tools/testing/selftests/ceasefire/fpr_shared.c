@@ -21,6 +21,8 @@
 #define PAGES		16
 #define OWN		0x5a
 #define FILL_MIB	48
+/* How long a munmap notes that a frame is shared: enough for two others. */
+#define DELAY_MS	3000
 
 #define WORKERS		4
 #define WORKER_CYCLES	2000
@@ -240,6 +242,97 @@ static void parts_of_a_folio(void)
 	stranger_stop(&stranger);
 }
 
+static struct tfile page;
+static struct { bool unmaps; } *second_state;
+
+static long second_unmaps_late(long cpu)
+{
+	char *p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_FPR, page.fd, 0);
+
+	pin_to_cpu((int)cpu);
+	if (p == MAP_FAILED || probe_read(p) != WORD(OWN))
+		return -1;
+	__atomic_store_n(&second_state->unmaps, true, __ATOMIC_RELEASE);
+	return munmap(p, PAGE);
+}
+
+/*
+ *   we                    second process        all CPUs
+ *   skip: our tag
+ *                         finds it, still owed;
+ *                         reads the shared
+ *                         generation
+ *                                               are flushed, with the next
+ *                                               shared generation
+ *   map again, skip:
+ *   our tag is enough
+ *                         stores the old shared
+ *                         generation: settled?
+ *   drop the page
+ *
+ * The debug kernel waits between the two steps of the second process.
+ */
+static void late_shared_tag(void)
+{
+	struct stranger second, stranger;
+	long shared, drains;
+	size_t secrets;
+	double end;
+	char *p;
+
+	need_cpus(3);
+	fpr_skip_local();
+	second_state = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ENSURE(second_state != MAP_FAILED, "mmap: %m");
+	file_make(&file, ON_TMPFS, PAGES, OWN);
+	file_make(&page, ON_TMPFS, 1, OWN);
+	stranger_start(&second);
+	stranger_start(&stranger);
+	peer_start(1);
+	hold_debts();
+	/* Frames of both, whose drain will flush all CPUs. */
+	shared = vmstat("fpr_shared");
+	leave_skipped(&file, 0, PAGES);
+	second_maps(&second, 0);
+	ENSURE(vmstat("fpr_shared") - shared >= PAGES, "nothing is shared");
+
+	do {
+		p = fpr_map(&page, 0, 1, PROT_READ, MAP_SHARED);
+		peer_touch(p, 1);
+	} while (!fpr_unmap(p, 1));
+	fpr_tag_delay(DELAY_MS);
+	stranger_ask(&second, second_unmaps_late, 2);
+	end = seconds() + 60;
+	while (!__atomic_load_n(&second_state->unmaps, __ATOMIC_ACQUIRE))
+		ENSURE(seconds() < end, "the second process does not unmap");
+	sleep_ms(DELAY_MS / 10);
+	shared = vmstat("fpr_shared");
+	drains = vmstat("fpr_drain_limit");
+	fpr_set("pool_limit", 1);
+	file_drop(&file);
+	ENSURE(wait_vmstat_above("fpr_drain_limit", drains, 60),
+	       "the shared frames are not drained");
+	ENSURE(peer_count(p, 1, FAULTED), "the flush did not reach the peer");
+	fpr_set("pool_limit", 1 << 20);
+	p = fpr_map(&page, 0, 1, PROT_READ, MAP_SHARED);
+	peer_touch(p, 1);
+	fpr_unmap_skips(p, 1);
+	ENSURE(vmstat("fpr_shared") == shared,
+	       "the second process came too early");
+	fpr_tag_delay(0);
+	ENSURE(!stranger_answer(&second), "the second process cannot unmap");
+	ENSURE(vmstat("fpr_shared") > shared, "the frame is not shared");
+	ENSURE(peer_count(p, 1, WORD(OWN)), "the peer holds nothing any more");
+
+	file_drop(&page);
+	stranger_fill(&stranger, FILL_ANON, FILL_MIB);
+	secrets = peer_count(p, 1, WORD(SECRET));
+	ENSURE(!secrets, "a page of another process is readable");
+	stranger_stop(&second);
+	stranger_stop(&stranger);
+}
+
 static int work(void)
 {
 	int i, k;
@@ -312,6 +405,7 @@ int main(int argc, char **argv)
 		{ "first_was_other", first_was_other, 0 },
 		{ "two_peers", two_peers, 0 },
 		{ "parts_of_a_folio", parts_of_a_folio, 0 },
+		{ "late_shared_tag", late_shared_tag, 0 },
 		{ "workers", workers, 300 },
 	};
 

@@ -156,19 +156,31 @@ void stranger_start(struct stranger *s)
 	s->from = up[0];
 }
 
-long stranger_call(struct stranger *s, long (*call)(long argument),
-		   long argument)
+void stranger_ask(struct stranger *s, long (*call)(long argument),
+		  long argument)
 {
 	struct order order = { .call = call, .argument = argument };
+
+	MUST(write(s->to, &order, sizeof(order)));
+}
+
+long stranger_answer(struct stranger *s)
+{
 	struct pollfd wait = { .fd = s->from, .events = POLLIN };
 	long result;
 
-	MUST(write(s->to, &order, sizeof(order)));
 	ENSURE(poll(&wait, 1, STRANGER_LIMIT_S * 1000) == 1,
 	       "the stranger does not answer");
 	ENSURE(read(s->from, &result, sizeof(result)) == sizeof(result),
 	       "the stranger died");
 	return result;
+}
+
+long stranger_call(struct stranger *s, long (*call)(long argument),
+		   long argument)
+{
+	stranger_ask(s, call, argument);
+	return stranger_answer(s);
 }
 
 void stranger_fill(struct stranger *s, enum fill kind, size_t mib)
