@@ -37,6 +37,7 @@ WRONG: tuple[list[str], ...] = (
     ["vm", "--memory", "1M", "--", "true"],
     ["vm", "--kernel", "nosuchkernel", "--", "true"],
     ["vm", "--disk", "floppy", "--", "true"],
+    ["vm", "--allow-log", "(", "--", "true"],
     ["vm", "--disk", "null_blk:fast", "--", "true"],
     ["vm", "--disk", "image:/nonexistent", "--", "true"],
     ["vm", "--timeout", "0", "--", "true"],

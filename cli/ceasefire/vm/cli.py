@@ -7,6 +7,7 @@ Disk number N (from 0) is at /run/disk/N: the device, or the mounted file system
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--env", action="append", default=[], metavar="NAME=VALUE", help="set it for the command"
     )
+    group.add_argument(
+        "--allow-log",
+        action="append",
+        default=[],
+        metavar="REGEX",
+        help="lines of the kernel log that are no complaints for this command; may be repeated",
+    )
     group.add_argument("--log", action="store_true", help="print where the kernel log is")
     add_command(parser)
 
@@ -34,6 +42,7 @@ def main(args: argparse.Namespace) -> int:
     """Boot, run, and return the command's exit status."""
     command = command_of(args, "ceasefire vm -- uname -r")
     spec = _with_variables(spec_from_arguments(args), args.env)
+    spec = replace(spec, allow_log=_patterns(args.allow_log))
     result = run_guest(
         spec,
         command,
@@ -54,6 +63,15 @@ def _writer(stream: BinaryIO) -> Callable[[bytes], None]:
         stream.flush()
 
     return write
+
+
+def _patterns(texts: list[str]) -> tuple[str, ...]:
+    for text in texts:
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise UsageError(f"--allow-log {text}: not a regular expression: {error}") from None
+    return tuple(texts)
 
 
 def _with_variables(spec: GuestSpec, assignments: list[str]) -> GuestSpec:
