@@ -310,21 +310,48 @@ static void victim(void)
 	expect_eq(N(ARMED), 1);
 }
 
-void fetch(void)
+/* A function that returns 7, called a few times. */
+static int (*code_at(u64 va))(void)
 {
+	int (*f)(void) = (int (*)(void))va;
 	u64 page = new_page();
-	int (*f)(void) = (int (*)(void))(UVA + 8 * PAGE);
 
-	start();
 	*(volatile unsigned char *)page = 0xb8;		/* mov $7, %eax; ret */
 	*(volatile u32 *)(page + 1) = 7;
 	*(volatile unsigned char *)(page + 5) = 0xc3;
-	map(root, UVA + 8 * PAGE, page, P | US);
+	map(root, va, page, P | US);
 	for (int i = 0; i < 10; i++)
 		expect_eq(f(), 7);
 	expect_eq(N(VIOLATIONS), 0);
+	return f;
+}
+
+void fetch(void)
+{
+	int (*f)(void);
+
+	start();
+	f = code_at(UVA + 8 * PAGE);
 	expect_eq(tlb_check_arm((void *)(UVA + 8 * PAGE), PAGE), 0);
 	*pte_of(root, UVA + 8 * PAGE) = 0;
+	expect_eq(f(), 7);
+	expect(N(ARMED) >= 1);
+}
+
+/* Code whose entry had to make room, but that runs from the jump cache. */
+static void fetch_victim(void)
+{
+	u64 va = UVA + 100 * PAGE;
+	int (*f)(void);
+
+	start();
+	for (u64 size = 256; size <= 4096; size *= 2)
+		map(root, va + size * PAGE, old, P | RW | US);
+	f = code_at(va);
+	for (u64 size = 256; size <= 4096; size *= 2)
+		read8(va + size * PAGE);
+	expect_eq(tlb_check_arm((void *)va, PAGE), 0);
+	*pte_of(root, va) = 0;
 	expect_eq(f(), 7);
 	expect(N(ARMED) >= 1);
 }
@@ -391,6 +418,7 @@ const struct test tests_check[] = {
 	{ "crossing", crossing, "check" },
 	{ "victim", victim, "check" },
 	{ "fetch", fetch, "check" },
+	{ "fetch_victim", fetch_victim, "check" },
 	{ "user_mode", user_mode, "check" },
 	{ "stale_across_tags", stale_across_tags, "check" },
 	{ 0, 0, 0 }

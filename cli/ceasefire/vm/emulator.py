@@ -14,8 +14,10 @@ from ceasefire.vm.spec import CHECKING_EMULATOR, DEFAULT_EMULATOR, STOCK_EMULATO
 
 # Changing the PKRU register flushes everything in QEMU, which hides what is looked for.
 CHECKING_CPU = "max,-pku"
-# It is built without firmware; Debian's emulator has some. No option ROM for network cards.
-_FIRMWARE = ("-L", "/usr/share/seabios", "-L", "/usr/share/qemu", "-nic", "none")
+# It is built without firmware; Debian's emulator has some. No option ROM for network cards. No
+# CD-ROM without a disk either: for that, this firmware waits half a minute (AHCI says since QEMU
+# 8.1 that a command failed in a way that SeaBIOS knows since 1.16.3).
+_FIRMWARE = ("-L", "/usr/share/seabios", "-L", "/usr/share/qemu", "-nic", "none", "-nodefaults")
 
 
 def is_checking(spec: GuestSpec) -> bool:

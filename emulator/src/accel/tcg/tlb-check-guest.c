@@ -24,6 +24,7 @@
 
 #define MAX_RANGES 1024
 #define MAX_PROCESSES 256
+#define MAX_USER_MARKS 10000
 #define PFN_SHIFT 12
 #define PTI_ROOT_BIT 0x1000ull
 #define PTI_TAG_BIT 0x800u
@@ -32,12 +33,14 @@ typedef struct Range {
     hwaddr root;
     uint64_t start;
     uint64_t end;
+    bool privileged;            /* armed at CPL 0, and only disarmed there */
 } Range;
 
 static Range ranges[MAX_RANGES];
 static unsigned nranges;        /* atomic, written under the lock */
 static hwaddr processes[MAX_PROCESSES];
 static unsigned nprocesses;     /* the same */
+static unsigned user_marks;     /* atomic */
 static bool pti;                /* atomic; goes from false to true once */
 
 void tlb_check_guest_init(void)
@@ -103,7 +106,7 @@ bool tlb_check_process_watched(CPUState *cpu)
     return false;
 }
 
-static int arm(CPUState *cpu, uint64_t start, uint64_t bytes)
+static int arm(CPUState *cpu, bool privileged, uint64_t start, uint64_t bytes)
 {
     if (!bytes || start + bytes < start) {
         return EINVAL;
@@ -112,13 +115,14 @@ static int arm(CPUState *cpu, uint64_t start, uint64_t bytes)
     if (nranges == MAX_RANGES) {
         return ENOSPC;
     }
-    ranges[nranges] = (Range) { current_root(cpu), start, start + bytes };
+    ranges[nranges] = (Range) { current_root(cpu), start, start + bytes,
+                                privileged };
     qatomic_set(&nranges, nranges + 1);
     return 0;
 }
 
-static int disarm(CPUState *cpu, uint64_t start, uint64_t bytes,
-                  uint64_t *removed)
+static int disarm(CPUState *cpu, bool privileged, uint64_t start,
+                  uint64_t bytes, uint64_t *removed)
 {
     hwaddr root = current_root(cpu);
 
@@ -126,7 +130,8 @@ static int disarm(CPUState *cpu, uint64_t start, uint64_t bytes,
     QEMU_LOCK_GUARD(&tlb_check->lock);
     for (unsigned i = 0; i < nranges;) {
         if (ranges[i].start >= start && ranges[i].end - start <= bytes &&
-            same_root(ranges[i].root, root)) {
+            same_root(ranges[i].root, root) &&
+            (privileged || !ranges[i].privileged)) {
             ranges[i] = ranges[nranges - 1];
             qatomic_set(&nranges, nranges - 1);
             ++*removed;
@@ -247,14 +252,18 @@ int tlb_check_command(CPUState *cpu, bool privileged, uint32_t command,
         out[2] = tlb_tags_sets;
         return 0;
     case TLB_CHECK_ARM:
-        return arm(cpu, arg[0], arg[1]);
+        return arm(cpu, privileged, arg[0], arg[1]);
     case TLB_CHECK_DISARM:
-        return disarm(cpu, arg[0], arg[1], &out[0]);
+        return disarm(cpu, privileged, arg[0], arg[1], &out[0]);
     case TLB_CHECK_WATCH:
         return watch(cpu, true);
     case TLB_CHECK_UNWATCH:
         return watch(cpu, false);
     case TLB_CHECK_MARK:
+        /* Programs may not fill the disk of the host. */
+        if (!privileged && qatomic_fetch_inc(&user_marks) >= MAX_USER_MARKS) {
+            return ENOSPC;
+        }
         tlb_check_log_mark(cpu, arg[0]);
         return 0;
     case TLB_CHECK_COUNTER:

@@ -80,7 +80,7 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     }
     e->watched = watched;
     e->fresh = 1;
-    e->reported = RANK_TRANSIENT;
+    e->reported = 0;
     e->ntables = walk.ntables;
     memcpy(e->tables, walk.tables, sizeof(e->tables));
     e->stale = 0;
@@ -189,6 +189,7 @@ void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     TLBCheckWalk walk;
     const char *kind = NULL;
     int rank = RANK_TRANSIENT;
+    unsigned reported;
 
     if (e->fresh) {
         e->fresh = 0;
@@ -273,10 +274,11 @@ void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
         }
     }
     tlb_check_count(cpu, TLB_CHECK_N_VIOLATIONS);
-    if (rank <= e->reported) {
+    reported = 1u << (rank == RANK_FRAME ? rank + frame_event.what : rank);
+    if (e->reported & reported) {
         return;     /* this entry had its line */
     }
-    e->reported = rank;
+    e->reported |= reported;
     r.kind = kind;
     r.addr = addr;
     r.type = type;

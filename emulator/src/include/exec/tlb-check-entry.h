@@ -16,10 +16,10 @@ typedef struct TLBCheckEntry {
     uint8_t watched;
     /* Filled by the access that is about to use it: nothing to compare. */
     uint8_t fresh;
-    /* The strongest class that was reported for this entry. */
-    uint8_t reported;
     /* How many of tables[] are valid. */
     uint8_t ntables;
+    /* The classes that were reported for this entry, a bit each. */
+    uint16_t reported;
     /* The frames of the page tables that led here, the root first. */
     uint32_t tables[TLB_CHECK_LEVELS];
     /* Number of the last frame event before the fill. */

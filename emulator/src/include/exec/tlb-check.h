@@ -84,7 +84,7 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
                          int mmu_idx);
 void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
                         MMUAccessType type, int mmu_idx, uintptr_t ra);
-void tlb_check_fetch_slow(CPUState *cpu, vaddr pc);
+bool tlb_check_fetch_slow(CPUState *cpu, vaddr pc, const TranslationBlock *tb);
 void tlb_check_walks_drop_slow(CPUState *cpu, int tag);
 void tlb_check_walks_drop_page_slow(CPUState *cpu, unsigned tag, vaddr addr);
 void tlb_check_new_tag_slow(unsigned tag);
@@ -110,12 +110,11 @@ static inline void tlb_check_use(CPUState *cpu, CPUTLBEntryFull *full,
     }
 }
 
-/* Code at @pc is about to run. */
-static inline void tlb_check_fetch(CPUState *cpu, vaddr pc)
+/* The jump cache has @tb for @pc; false: look again, in the TLB first. */
+static inline bool tlb_check_fetch(CPUState *cpu, vaddr pc,
+                                   const TranslationBlock *tb)
 {
-    if (unlikely(tlb_check_on)) {
-        tlb_check_fetch_slow(cpu, pc);
-    }
+    return likely(!tlb_check_on) || tlb_check_fetch_slow(cpu, pc, tb);
 }
 
 /* The guest dropped what it had cached of page tables: of a tag, or all (-1) */

@@ -55,7 +55,8 @@ void x86_check_cr0_pcid(CPUX86State *env, target_ulong new_cr0, uintptr_t ra)
 void x86_check_cr4_pcid(CPUX86State *env, target_ulong new_cr4, uintptr_t ra)
 {
     if ((new_cr4 & ~env->cr[4] & CR4_PCIDE_MASK) &&
-        (!(env->efer & MSR_EFER_LMA) || (env->cr[3] & PCID_MASK))) {
+        (!(env->features[FEAT_1_ECX] & CPUID_EXT_PCID) ||
+         !(env->efer & MSR_EFER_LMA) || (env->cr[3] & PCID_MASK))) {
         raise_exception_ra(env, EXCP0D_GPF, ra);
     }
 }

@@ -165,42 +165,61 @@ void fpr_first_generation(unsigned long generation)
 	debug_set("first_generation", (long)generation);
 }
 
-/* Adds up the counters that match; -1 when none does. */
-static long vmstat_match(const char *name, bool prefix)
+static char *vmstat_text(void)
 {
 	static char text[32768];
-	size_t length = strlen(name);
-	long sum = -1;
-	char *line, *rest = text;
 
 	if (read_text("/proc/vmstat", text, sizeof(text)) <= 0)
 		ktap_fail("no counters: %m");
+	return text;
+}
+
+void vmstat_read(const char *const names[], long values[], size_t count)
+{
+	char *line, *rest = vmstat_text();
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		values[i] = -1;
 	while ((line = strsep(&rest, "\n"))) {
 		char *space = strchr(line, ' ');
 
-		if (!space || strncmp(line, name, length))
+		if (!space)
 			continue;
-		if (!prefix && line + length != space)
-			continue;
-		sum = (sum < 0 ? 0 : sum) + strtol(space, NULL, 10);
+		*space = '\0';
+		for (i = 0; i < count; i++)
+			if (!strcmp(line, names[i]))
+				values[i] = strtol(space + 1, NULL, 10);
 	}
-	return sum;
+	for (i = 0; i < count; i++)
+		ENSURE(values[i] >= 0, "the kernel does not count %s",
+		       names[i]);
 }
 
 long vmstat(const char *name)
 {
-	long value = vmstat_match(name, false);
+	long value;
 
-	ENSURE(value >= 0, "the kernel does not count %s", name);
+	vmstat_read(&name, &value, 1);
 	return value;
 }
 
 long vmstat_sum(const char *prefix)
 {
-	long value = vmstat_match(prefix, true);
+	char *line, *rest = vmstat_text();
+	bool found = false;
+	long sum = 0;
 
-	ENSURE(value >= 0, "the kernel does not count %s*", prefix);
-	return value;
+	while ((line = strsep(&rest, "\n"))) {
+		char *space = strchr(line, ' ');
+
+		if (!space || strncmp(line, prefix, strlen(prefix)))
+			continue;
+		found = true;
+		sum += strtol(space, NULL, 10);
+	}
+	ENSURE(found, "the kernel does not count %s*", prefix);
+	return sum;
 }
 
 bool wait_vmstat_above(const char *name, long value, unsigned int limit)

@@ -40,6 +40,8 @@ bool fpr_wait_sysfs_at_most(const char *name, long value, unsigned int seconds);
 
 /* A counter of /proc/vmstat; a name that does not exist fails the case. */
 long vmstat(const char *name);
+/* The same for @count of them, in one read of the file, which is dear. */
+void vmstat_read(const char *const names[], long values[], size_t count);
 /* The sum of all counters that begin with @prefix. */
 long vmstat_sum(const char *prefix);
 bool wait_vmstat_above(const char *name, long value, unsigned int seconds);

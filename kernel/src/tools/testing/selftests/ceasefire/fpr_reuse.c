@@ -28,6 +28,8 @@
 #define OWN		0x5a
 #define NEW		0x42
 
+#define ELSEWHERE	1000
+
 #define ARCH_MAP_VDSO_64	0x2003
 
 /* Leave stale translations for @pages pages; returns where. */
@@ -456,17 +458,22 @@ static void low_address(void)
 static void next_is_elsewhere(void)
 {
 	char *p = stale_at(PAGES);
+	long before = vmstat("fpr_map");
 	struct tfile f;
 	int i;
 
 	file_make(&f, ON_TMPFS, PAGES, NEW);
-	for (i = 0; i < 1000; i++) {
-		char *q = fpr_map(&f, 0, PAGES, PROT_READ, MAP_SHARED);
+	for (i = 0; i < ELSEWHERE; i++) {
+		char *q = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED | MAP_FPR,
+			       f.fd, 0);
 
+		ENSURE(q != MAP_FAILED, "mmap: %m");
 		ENSURE(q >= p + LENGTH || q + LENGTH <= p,
 		       "mapping %d is where stale translations are", i);
 		MUST(munmap(q, LENGTH));
 	}
+	ENSURE(vmstat("fpr_map") - before >= ELSEWHERE,
+	       "the mappings are not counted");
 }
 
 int main(int argc, char **argv)

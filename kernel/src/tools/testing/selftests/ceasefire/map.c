@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,47 +35,42 @@ void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
 	return p;
 }
 
-/* Why a munmap flushed, from the counters before. */
-static const char *const reasons[] = {
-	"local", "tags", "dirty", "anon", "special", "notifier", "outside",
-	"mixed", "tables", "nested", "disabled",
+/* What a munmap may count: a skip, or why it flushed. */
+static const char *const unmap_counters[] = {
+	"fpr_skip",
+	"fpr_flush_local", "fpr_flush_tags",
+	"fpr_flush_dirty", "fpr_flush_anon", "fpr_flush_special",
+	"fpr_flush_notifier", "fpr_flush_outside", "fpr_flush_mixed",
+	"fpr_flush_tables", "fpr_flush_nested", "fpr_flush_disabled",
 };
 
-#define REASONS	KTAP_COUNT(reasons)
-
-static void read_reasons(long counts[REASONS])
-{
-	char name[32];
-	size_t i;
-
-	for (i = 0; i < REASONS; i++) {
-		snprintf(name, sizeof(name), "fpr_flush_%s", reasons[i]);
-		counts[i] = vmstat(name);
-	}
-}
+#define COUNTERS	KTAP_COUNT(unmap_counters)
+/* The first that says that the mapping itself is in the way. */
+#define FORBIDDEN	3
 
 bool fpr_unmap(void *addr, size_t pages)
 {
 	static bool skipped;
-	long before[REASONS], after[REASONS], skips = vmstat("fpr_skip");
+	long before[COUNTERS], after[COUNTERS];
 	size_t i;
 
-	read_reasons(before);
+	vmstat_read(unmap_counters, before, COUNTERS);
 	MUST(munmap(addr, pages * PAGE));
-	if (vmstat("fpr_skip") > skips) {
+	vmstat_read(unmap_counters, after, COUNTERS);
+	if (after[0] > before[0]) {
 		skipped = true;
 		return true;
 	}
-	read_reasons(after);
 	/*
 	 * Local, for tags, or not counted at all: the hooks were not yet in
 	 * place for the first process that uses the flag. Or only just, and it
 	 * counts as outside. Callers try again.
 	 */
-	for (i = 2; i < REASONS; i++)
+	for (i = FORBIDDEN; i < COUNTERS; i++)
 		ENSURE(after[i] == before[i] ||
-		       (!skipped && !strcmp(reasons[i], "outside")),
-		       "the munmap flushed, reason: %s", reasons[i]);
+		       (!skipped && !strcmp(unmap_counters[i],
+					    "fpr_flush_outside")),
+		       "the munmap flushed: %s", unmap_counters[i]);
 	/* Time for the kernel to make room for the tags. */
 	sleep_ms(5);
 	return false;
