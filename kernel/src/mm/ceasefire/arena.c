@@ -125,8 +125,11 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
 {
 	struct mmu_gather tlb;
 
-	if (ctx->arena.settled == ctx->arena.next)
+	if (ctx->arena.settled == ctx->arena.next) {
+		/* What has grown since then is not ours. */
+		ctx->tables = mm_pgtables_bytes(ctx->mm);
 		return;
+	}
 	mmap_assert_write_locked(ctx->mm);
 	count_vm_event(FPR_DRAIN_TABLES);
 	trace_fpr_tables(ctx->id, ctx->arena.settled, ctx->arena.next);
@@ -240,8 +243,11 @@ void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 	/* mremap() moves whole tables, and looks for room in its slot of them. */
 	start = ALIGN_DOWN(start, PMD_SIZE);
 	end = ALIGN(end, PMD_SIZE);
-	/* The hole that fpr_arena_get() knows may not be one any more. */
-	if (end > ctx->arena.next && start < ctx->hole_end &&
+	/*
+	 * The hole that fpr_arena_get() knows may not be one any more, also if
+	 * a stack comes nearer to its end.
+	 */
+	if (end > ctx->arena.next && start < ctx->hole_end + stack_guard_gap &&
 	    !fpr_mutated(MUTATE_fpr_stale_hole))
 		ctx->hole_end = 0;
 	if (!fpr_arena_quarantined(&ctx->arena, start, end) ||

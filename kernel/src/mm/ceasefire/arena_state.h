@@ -37,7 +37,7 @@ enum fpr_arena_range {
 static inline bool fpr_arena_quarantined(const struct fpr_arena *a,
 					 unsigned long start, unsigned long end)
 {
-	return end > a->settled && start < a->next;
+	return a->settled < a->next && end > a->settled && start < a->next;
 }
 
 static inline enum fpr_arena_range

@@ -22,6 +22,7 @@
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/pkeys.h>
 #include <linux/vmstat.h>
 
 #include <asm/tlbflush.h>
@@ -176,6 +177,28 @@ bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list)
 	return stale;
 }
 
+/* As free_pages_prepare() has it: a broken frame is not used again. */
+static unsigned long fpr_release_working(struct page *page, unsigned int order)
+{
+	unsigned long i, nr = 1UL << order, released = 0;
+
+	for (i = 0; i < nr && !PageHWPoison(page + i); i++)
+		;
+	if (i == nr) {
+		ceasefire_event(page, nr, CEASEFIRE_FREED);
+		fpr_release_page(page, order);
+		return nr;
+	}
+	for (i = 0; i < nr; i++) {
+		if (PageHWPoison(page + i))
+			continue;
+		ceasefire_event(page + i, 1, CEASEFIRE_FREED);
+		fpr_release_page(page + i, 0);
+		released++;
+	}
+	return released;
+}
+
 /**
  * fpr_pool_release() - give frames back to the page allocator
  * @list: from fpr_pool_take()
@@ -216,12 +239,7 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
 		}
 		fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
 		count_vm_events(FPR_RELEASE, 1UL << order);
-		/* As free_pages_prepare(): a broken frame is not used again. */
-		if (order || !PageHWPoison(page)) {
-			ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
-			fpr_release_page(page, order);
-			nr += 1UL << order;
-		}
+		nr += fpr_release_working(page, order);
 		atomic_long_sub(1UL << order, &fpr_nr_parked);
 		cond_resched();
 	}
@@ -310,11 +328,13 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
  * @vma: the mapping
  *
  * Faults on behalf of another process (ptrace, process_vm_readv()) do not
- * recycle: their stale translations would be in the wrong process.
+ * recycle: their stale translations would be in the wrong process. Nor do those
+ * of a mapping with a protection key, which some threads may not have: a stale
+ * translation keeps the key of the mapping that it came from.
  */
 void __fpr_fault_begin(struct vm_area_struct *vma)
 {
-	if (vma->vm_flags & VM_FPR && vma->vm_file &&
+	if (vma->vm_flags & VM_FPR && vma->vm_file && !vma_pkey(vma) &&
 	    (vma->vm_mm == current->mm ||
 	     fpr_mutated(MUTATE_fpr_recycle_remote)))
 		current->fpr_mapping = vma->vm_file->f_mapping;

@@ -369,7 +369,9 @@ static bool fpr_drain_mutated(enum fpr_drain_reason reason)
  *
  * A page that two processes can reach may wait with one that comes before the
  * one it waited with: hence the rounds. Each round takes at least one process
- * off it; new such pages may come all the time, so there is an end.
+ * off it; new such pages may come all the time, so there is an end. Who needs
+ * the very pages that are parked goes on as long as there are any: another
+ * drain may have put one behind us.
  *
  * Context: may sleep and sends IPIs.
  * Return: number of base pages released.
@@ -392,7 +394,8 @@ unsigned long __fpr_drain(enum fpr_drain_reason reason)
 				nr += fpr_settle_one(ctx, reason, &again);
 			fpr_ctx_put(ctx);
 		}
-		if (!again)
+		if (!again && reason != FPR_BY_ISOLATE &&
+		    reason != FPR_BY_OOM)
 			break;
 	}
 	return nr;

@@ -38,6 +38,8 @@ static void ranges(void)
 	CHECK(fpr_arena_quarantined(&a, BASE, a.settled + PAGE));
 	CHECK(fpr_arena_quarantined(&a, a.next - PAGE, a.end));
 	CHECK(!fpr_arena_quarantined(&a, a.next, a.end));
+	a.settled = a.next;
+	CHECK(!fpr_arena_quarantined(&a, a.next - PAGE, a.next + PAGE));
 	fpr_arena_enter(&a, BASE + PAGE);
 	CHECK(a.settled == BASE + PAGE);
 	fpr_arena_enter(&a, BASE + 5 * PAGE);
