@@ -309,21 +309,23 @@ static pid_t victim(void)
 
 /*
  * The OOM killer is called, by hand: an allocation calls it only when reclaim
- * has drained before. Called by hand it kills whatever it finds to be free.
+ * has drained before. Called by hand it kills whatever it finds to be free, and
+ * after the drain: without its victim it would take us.
  */
 static void before_oom(void)
 {
 	long drains = vmstat("fpr_drain_oom");
 	pid_t pid = victim();
 	struct tfile f;
+	int status;
 
 	start(&f, PAGES);
 	park(&f);
 	ENSURE(write_text("/proc/sysrq-trigger", "f"), "sysrq: %m");
 	ENSURE(wait_vmstat_above("fpr_drain_oom", drains, 10),
 	       "the OOM killer was called without a drain before");
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	ENSURE(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status),
+	       "the OOM killer has not taken its victim");
 }
 
 /*
