@@ -115,13 +115,20 @@ def select(jobs: Sequence[Job], patterns: Sequence[str], *, long: bool) -> list[
 def _inherit(
     path: Path, table: dict[str, Any], earlier: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the table with what it leaves out taken from the job that it is like."""
+    """Return the table with what it leaves out taken from the job that it is like.
+
+    What is a table itself, as skips and env, is added to that of the other job.
+    """
     if "like" not in table:
         return table
     model = earlier.get(table["like"])
     if model is None:
         raise UsageError(f"{path.name}: job {table.get('name')}: no job {table['like']} above it")
-    return {**model, **{key: value for key, value in table.items() if key != "like"}}
+    own = {key: value for key, value in table.items() if key != "like"}
+    added = {
+        key: {**model.get(key, {}), **own[key]} for key in own if isinstance(own[key], dict)
+    }
+    return {**model, **own, **added}
 
 
 def _job(path: Path, table: dict[str, Any]) -> Job:

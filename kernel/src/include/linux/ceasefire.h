@@ -96,6 +96,7 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp);
 unsigned long __fpr_drain(enum fpr_drain_reason reason);
 void fpr_release_page(struct page *page, unsigned int order);
 bool __fpr_ksm_compatible(struct vm_area_struct *vma);
+void __fpr_mprotect(struct vm_area_struct *vma);
 
 static __always_inline bool fpr_on(void)
 {
@@ -290,6 +291,13 @@ static inline bool fpr_ksm_compatible(struct vm_area_struct *vma)
 	return !fpr_on() || __fpr_ksm_compatible(vma);
 }
 
+/* mprotect_fixup(): no translation keeps rights that the mapping loses (I2). */
+static inline void fpr_mprotect(struct vm_area_struct *vma)
+{
+	if (fpr_on())
+		__fpr_mprotect(vma);
+}
+
 #else /* !CONFIG_CEASEFIRE_FPR */
 
 #define FPR_MAP_FLAGS	0
@@ -364,6 +372,8 @@ static inline bool fpr_ksm_compatible(struct vm_area_struct *vma)
 {
 	return true;
 }
+
+static inline void fpr_mprotect(struct vm_area_struct *vma) { }
 
 #endif /* CONFIG_CEASEFIRE_FPR */
 

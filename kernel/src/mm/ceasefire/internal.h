@@ -179,6 +179,8 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_recycle_any)	\
 	M(fpr_recycle_remote)	\
 	M(fpr_recycle_anywhere)	\
+	M(fpr_recycle_keyed)	\
+	M(fpr_no_mprotect)	\
 	M(fpr_flush_in_free)	\
 	M(fpr_no_drain_limit)	\
 	M(fpr_no_drain_age)	\

@@ -334,7 +334,8 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
  */
 void __fpr_fault_begin(struct vm_area_struct *vma)
 {
-	if (vma->vm_flags & VM_FPR && vma->vm_file && !vma_pkey(vma) &&
+	if (vma->vm_flags & VM_FPR && vma->vm_file &&
+	    (!vma_pkey(vma) || fpr_mutated(MUTATE_fpr_recycle_keyed)) &&
 	    (vma->vm_mm == current->mm ||
 	     fpr_mutated(MUTATE_fpr_recycle_remote)))
 		current->fpr_mapping = vma->vm_file->f_mapping;

@@ -402,6 +402,27 @@ unsigned long __fpr_drain(enum fpr_drain_reason reason)
 }
 
 /**
+ * __fpr_mprotect() - a mapping gets other rights
+ * @vma: the mapping, with the new ones, write-locked
+ *
+ * Its pages may be in recycled frames that stale translations reach, with the
+ * rights of an earlier mapping: flush those, not only the mapping's own (I2).
+ * The lock keeps faults from recycling with the old rights. A skip is over when
+ * its munmap gives up mmap_lock, which the caller holds for writing, so none
+ * comes after the look at what is owed.
+ *
+ * Context: may sleep and sends IPIs.
+ */
+void __fpr_mprotect(struct vm_area_struct *vma)
+{
+	struct fpr_ctx *ctx = vma->vm_mm->fpr;
+
+	if (vma->vm_flags & VM_FPR && ctx && fpr_is_owed(ctx) &&
+	    !fpr_mutated(MUTATE_fpr_no_mprotect))
+		fpr_flush(ctx);
+}
+
+/**
  * fpr_settle_shared_idle() - the last context has gone
  *
  * No process can use a stale translation any more, so shared frames are clean,

@@ -5,6 +5,7 @@
  * file-system metadata, no file of another process, no buffer of read(2).
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdint.h>
@@ -230,6 +231,64 @@ static void remote_fault(void)
 	stranger_stop(&stranger);
 }
 
+/* So few that mprotect() flushes their addresses one by one. */
+#define FEW	16
+
+/*
+ * The pages of a mapping with a protection key are for threads that hold it.
+ * The peer does not, but its stale translations have no key.
+ */
+static void protection_key(void)
+{
+	struct tfile f, g;
+	long recycles;
+	char *p, *q;
+	int key;
+
+	file_make(&f, ON_DISK, PAGES, OWN);
+	file_make(&g, ON_DISK, FEW, NEXT);
+	file_drop(&g);
+	peer_start(1);
+	hold_debts();
+	key = pkey_alloc(0, 0);
+	if (key < 0)
+		ktap_skip("no protection keys: %s", strerror(errno));
+	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
+	MUST(pkey_mprotect(q, FEW * PAGE, PROT_READ, key));
+	p = park(&f, PAGES);
+	recycles = vmstat("fpr_recycle");
+	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
+	recycles = vmstat("fpr_recycle") - recycles;
+	ENSURE(peer_count(q, FEW, FAULTED) == FEW, "the peer holds the key");
+	ENSURE(!peer_count(p, PAGES, WORD(NEXT)),
+	       "pages with a key are readable without it");
+	ENSURE(!recycles, "a mapping with a key got %ld recycled frames",
+	       recycles);
+}
+
+/* The process gives up a right to pages that stale translations reach. */
+static void protected_later(void)
+{
+	struct tfile f, g;
+	size_t reached;
+	char *p, *q;
+
+	file_make(&f, ON_DISK, PAGES, OWN);
+	file_make(&g, ON_DISK, FEW, NEXT);
+	file_drop(&g);
+	peer_start(1);
+	hold_debts();
+	p = park(&f, PAGES);
+	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
+	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
+	reached = peer_count(p, PAGES, WORD(NEXT));
+	ENSURE(reached, "no recycled frame is reached: nothing to attack");
+	MUST(mprotect(q, FEW * PAGE, PROT_NONE));
+	ktap_note("%zu of %d pages were reached", reached, FEW);
+	reached = peer_count(p, PAGES, WORD(NEXT));
+	ENSURE(!reached, "%zu pages without access are readable", reached);
+}
+
 #define MPOL_BIND	2
 
 /* Where memory comes from is for the policy of the process to say. */
@@ -326,6 +385,8 @@ int main(int argc, char **argv)
 		{ "plain_mapping", plain_mapping, 0 },
 		{ "other_process", other_process, 0 },
 		{ "remote_fault", remote_fault, 0 },
+		{ "protection_key", protection_key, 0 },
+		{ "protected_later", protected_later, 0 },
 		{ "by_policy", by_policy, 0 },
 		{ "metadata", metadata, 0 },
 	};
