@@ -164,15 +164,21 @@ void stranger_ask(struct stranger *s, long (*call)(long argument),
 	MUST(write(s->to, &order, sizeof(order)));
 }
 
-long stranger_answer(struct stranger *s)
+/* False if the stranger died. */
+static bool wait_for_answer(struct stranger *s, long *result)
 {
 	struct pollfd wait = { .fd = s->from, .events = POLLIN };
-	long result;
 
 	ENSURE(poll(&wait, 1, STRANGER_LIMIT_S * 1000) == 1,
 	       "the stranger does not answer");
-	ENSURE(read(s->from, &result, sizeof(result)) == sizeof(result),
-	       "the stranger died");
+	return read(s->from, result, sizeof(*result)) == sizeof(*result);
+}
+
+long stranger_answer(struct stranger *s)
+{
+	long result;
+
+	ENSURE(wait_for_answer(s, &result), "the stranger died");
 	return result;
 }
 
@@ -183,16 +189,25 @@ long stranger_call(struct stranger *s, long (*call)(long argument),
 	return stranger_answer(s);
 }
 
-void stranger_fill(struct stranger *s, enum fill kind, size_t mib)
+bool stranger_fill_or_die(struct stranger *s, enum fill kind, size_t mib)
 {
 	static long (*const calls[])(long) = {
 		[FILL_ANON] = fill_anon, [FILL_FILE] = fill_file,
 		[FILL_PIPE] = fill_pipe, [FILL_TABLE] = fill_table,
 		[FILL_SLAB] = fill_slab, [FILL_HUGE] = fill_huge,
 	};
+	long result;
 
-	ENSURE(!stranger_call(s, calls[kind], (long)mib),
-	       "the stranger cannot take memory");
+	stranger_ask(s, calls[kind], (long)mib);
+	if (!wait_for_answer(s, &result))
+		return false;
+	ENSURE(!result, "the stranger cannot take memory");
+	return true;
+}
+
+void stranger_fill(struct stranger *s, enum fill kind, size_t mib)
+{
+	ENSURE(stranger_fill_or_die(s, kind, mib), "the stranger died");
 }
 
 void stranger_stop(struct stranger *s)

@@ -33,11 +33,13 @@ struct stranger {
 void stranger_start(struct stranger *s);
 /* Take and write @mib MiB more; returns when that is done. */
 void stranger_fill(struct stranger *s, enum fill kind, size_t mib);
-/* Run @call in the stranger; returns its result. */
-/* The same in two halves, to do something meanwhile. */
+/* The same where it may be killed for memory: false if it was. */
+bool stranger_fill_or_die(struct stranger *s, enum fill kind, size_t mib);
+/* Run @call in the stranger in two halves, to do something meanwhile. */
 void stranger_ask(struct stranger *s, long (*call)(long argument),
 		  long argument);
 long stranger_answer(struct stranger *s);
+/* Run @call in the stranger; returns its result. */
 long stranger_call(struct stranger *s, long (*call)(long argument),
 		   long argument);
 void stranger_stop(struct stranger *s);
