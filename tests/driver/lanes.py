@@ -2,11 +2,13 @@
 """Runs jobs in two lanes: "guests" for those that keep every CPU busy, "beside" for the others.
 
 Attacks need their CPUs to themselves most of the time, so no two jobs of the lane of guests run at
-a time. What runs on this machine alone, and guests whose time goes into booting, fill the gaps.
+a time. What runs on this machine alone, and guests whose time goes into booting, fill the gaps,
+with a lower priority: the other lane takes longer.
 Within a lane jobs keep their order. Signals arrive in the caller's thread, which is the lane of
 guests; the other is told to stop. A guest ends with the thread that runs it: a lane is one thread.
 """
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,7 @@ from ceasefire.errors import Interrupted
 from tests.driver.suites import Job
 
 Place = tuple[int, Job]
+_NICE = 10
 
 
 def run(jobs: Sequence[Job], work: Callable[[int, Job, threading.Event], None]) -> None:
@@ -29,6 +32,8 @@ def run(jobs: Sequence[Job], work: Callable[[int, Job, threading.Event], None]) 
             work(place, job, stop)
 
     def beside(places: Sequence[Place]) -> None:
+        # Of this thread and of the processes that it starts.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         try:
             lane(places)
         except Interrupted:
