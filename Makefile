@@ -26,10 +26,8 @@ demo: deps kernel tools ## build the patched kernel, boot it, run ripgrep withou
 	@./ceasefire try --cpus $(DEMO_CPUS) --rounds 9 --data $(DEMO_DATA) --sort-output -- $(DEMO_COMMAND)
 
 .PHONY: test
-test: deps ## pass everything: tools, kernel attacks, checks
-	@# Side by side: much of each build is the work of a single process.
-	@$(MAKE) --no-print-directory -j2 kernel kernel-debug emulator tools
-	@tests/run $(TESTS)
+test: tools ## pass everything: tools, kernel attacks, checks
+	@tests/run --build $(TESTS)
 
 .PHONY: bench
 bench: deps kernel tools ## the munmap benchmark of the paper (BENCH="munmap --cpus 2,8")

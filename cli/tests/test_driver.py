@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from tests.driver import cases, host, ktap, lanes, mutations, suites
+from tests.driver import cases, host, ktap, lanes, live, mutations, suites
 from tests.driver.__main__ import run_all, run_job
 from tests.driver.environment import variables
 from tests.driver.suites import Job, Mutation
 
 from ceasefire import paths
 from ceasefire.errors import UsageError
+from ceasefire.vm.files import new_log
 
 needs_tree = pytest.mark.skipif(
     not (paths.linux_dir() / "tools" / "testing" / "kunit").is_dir(), reason="no kernel tree"
@@ -96,7 +97,7 @@ def host_job(command: str, **values: object) -> Job:
 
 
 def end_of(job: Job) -> cases.Outcome:
-    return run_job(job, threading.Event())
+    return run_job(job, new_log("test", ".ktap"), threading.Event())
 
 
 def test_host_job_by_status(empty_build: Path) -> None:
@@ -151,13 +152,39 @@ def test_jobs_of_a_lane_never_run_beside_each_other(empty_build: Path) -> None:
     assert run_all(both, verbose=False) == 0
 
 
+def test_job_waits_for_the_other_lane(empty_build: Path) -> None:
+    made = empty_build / "made"
+    built = host_job(f"sleep 1; touch {made}", name="build/x", format="status", lane="beside")
+    test = host_job(f"[ -e {made} ]", format="status", after=("build/x",))
+    assert run_all([test, built], verbose=False) == 0
+
+
+def test_job_fails_with_what_it_waits_for(
+    empty_build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = host_job("exit 1", name="build/x", format="status", lane="beside")
+    assert run_all([built, host_job("exit 0", format="status", after=("build/x",))], verbose=False)
+    output = capsys.readouterr().out
+    assert "build/x has failed" in output
+    assert output.splitlines()[-1] == "0 passed, 2 failed"
+
+
+def test_a_build_says_how_far_it_is(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert live._progress(log) == ""
+    log.write_text("building\n  12 of 20 steps\n")
+    assert live._progress(log) == ": 12 of 20 steps"
+    log.write_text("  12 of 20 steps\nready\n")
+    assert live._progress(log) == ""
+
+
 def test_giving_up_ends_the_other_lane(empty_build: Path) -> None:
     jobs = [host_job("sleep 62.9", name="x/a", format="status", lane="beside"), host_job("")]
 
     def work(_place: int, job: Job, stop: threading.Event) -> None:
         if job.lane == "guests":
             raise KeyboardInterrupt
-        run_job(job, stop)
+        run_job(job, new_log("test", ".ktap"), stop)
 
     with pytest.raises(KeyboardInterrupt):
         lanes.run(jobs, work)
@@ -178,11 +205,9 @@ env = { A = "$TOOLS/a", B = "$$" }
 name = "b"
 like = "a"
 append = "y"
-env = { C = "c", B = "$$" }
 """
     first, second = suites.load(write_suite(tmp_path, text))
-    assert (second.command, second.append) == ("c", "y")
-    assert second.env == {**first.env, "C": "c"}
+    assert (second.command, second.append, second.env) == ("c", "y", first.env)
     assert variables(second)["A"].endswith("/tools/a") and variables(second)["B"] == "$"
 
 
@@ -222,6 +247,8 @@ def test_late_plan_is_refused(text: str) -> None:
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', reported='x'}]\n",
         "[[job]]\nname='a'\nkind='guest'\nlane='third'\ncommand='c'\n",
         "[[job]]\nname='a'\nlike='b'\n",
+        "[[job]]\nname='a'\nkind='host'\ncommand='x'\nafter=['s/b']\n",
+        "[[job]]\nname='a'\nkind='guest'\ncommand='x'\nafter=['s/a']\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\n[[job]]\nname='a'\nkind='host'\ncommand='x'\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nexpect='fail'\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nbecause='x'\n",
@@ -250,6 +277,37 @@ def test_selection(tmp_path: Path) -> None:
     assert names("s/b") == ["s/b"]
     with pytest.raises(UsageError):
         names("nothing")
+
+
+def test_builds_come_first_where_they_are_needed(tmp_path: Path) -> None:
+    kinds = ("kernel-debug", "kernel-run", "emulator")
+    text = "".join(f"[[job]]\nname='{n}'\nkind='host'\ncommand='x'\n" for n in kinds)
+    (tmp_path / "build.toml").write_text(text, encoding="utf-8")
+    text = """
+[[job]]
+name = "a"
+kind = "guest"
+command = "x"
+[[job]]
+name = "b"
+like = "a"
+kernel = "debug"
+emulator = "checking"
+[[job]]
+name = "c"
+kind = "host"
+command = "x"
+after = ["build/kernel-run"]
+"""
+    jobs = suites.load(write_suite(tmp_path, text))
+
+    def names(*patterns: str, build: bool = True) -> list[str]:
+        return [j.name for j in suites.select(jobs, patterns, long=False, build=build)]
+
+    assert names(build=False) == ["s/a", "s/b", "s/c"]
+    assert names() == [*(f"build/{n}" for n in kinds), *names(build=False)]
+    assert names("s/b") == ["build/kernel-debug", "build/emulator", "s/b"]
+    assert names("s/c", "build/kernel-run") == ["build/kernel-run", "s/c"]
 
 
 def test_suites_of_the_repository_load(root: Path) -> None:
@@ -293,10 +351,7 @@ def test_mutation_that_nobody_notices() -> None:
 
 def test_broken_test_is_not_a_catch() -> None:
     assert settled(ran(0, mutated=127)) == {0: "fail"}
-
-
-def test_skipped_test_is_for_the_suite_to_allow() -> None:
-    assert settled(ran(0, mutated=4)) == {0: "skip"}
+    assert settled(ran(0, mutated=4)) == {0: "fail"}
 
 
 def test_hanging_test_is_a_catch_only_where_allowed() -> None:

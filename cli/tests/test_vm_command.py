@@ -47,7 +47,9 @@ def test_checking_emulator_checks(tmp_path: Path) -> None:
 
 def test_stock_emulator_does_not() -> None:
     words = words_of(GuestSpec())
-    assert "-object" not in words and "-cpu" not in words and "nokaslr" not in words
+    assert "-object" not in words and "nokaslr" not in words
+    assert value_after(words, "-cpu") == "max,-pku"
+    assert "-cpu" not in words_of(GuestSpec(), "kvm")
 
 
 def test_symbols_are_those_of_the_kernel(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from types import FrameType
 
 from ceasefire.__main__ import Parser
@@ -31,7 +32,8 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        jobs = select(load(ROOT / "tests" / "suites"), args.job, long=args.long)
+        suites = load(ROOT / "tests" / "suites")
+        jobs = select(suites, args.job, long=args.long, build=args.build)
         if args.list:
             for job in jobs:
                 print(f"{job.name}  ({describe(job)})")
@@ -60,8 +62,13 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
             title = f"[{place}/{len(jobs)}] {job.name}"
             control = outcomes.get(job.control)
             proven = {c.name for c in control.cases if c.result == PASS} if control else set()
-            with board.job(title) as seconds:
-                outcome = run_job(job, stop, proven)
+            log = new_log(job.name.replace("/", "-"), ".ktap")
+            missing = [n for n in job.needs if n in outcomes and outcomes[n].count(FAIL)]
+            with board.job(title, log) as seconds:
+                if missing:
+                    outcome = Outcome((failed(job.name, f"{missing[0]} has failed"),))
+                else:
+                    outcome = run_job(job, log, stop, proven)
             outcomes[job.name] = outcome
             where = f"[{place}/{len(jobs)}]"
             board.print(report(job, outcome, seconds(), where, verbose=verbose))
@@ -73,12 +80,13 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
     return 1 if bad or not good else 0
 
 
-def run_job(job: Job, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
+def run_job(
+    job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()
+) -> Outcome:
     """Run one job, whatever happens in it is an outcome.
 
-    stop: set to end the job early. proven: see mutations.run().
+    log: for what the job prints. stop: set to end the job early. proven: see mutations.run().
     """
-    log = new_log(job.name.replace("/", "-"), ".ktap")
     try:
         if job.kind == "host":
             outcome = host.run(job, log, stop)
@@ -142,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("job", nargs="*", metavar="JOB", help="names, globs or suites to run")
     parser.add_argument("--list", action="store_true", help="print the jobs, run nothing")
+    parser.add_argument("--build", action="store_true", help="build what the jobs run first")
     parser.add_argument("--long", action="store_true", help="also the jobs that take very long")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every test case")
     return parser

@@ -3,9 +3,10 @@
 
 Attacks need their CPUs to themselves most of the time, so no two jobs of the lane of guests run at
 a time. What runs on this machine alone, and guests whose time goes into booting, fill the gaps,
-with a lower priority: the other lane takes longer.
-Within a lane jobs keep their order. Signals arrive in the caller's thread, which is the lane of
-guests; the other is told to stop. A guest ends with the thread that runs it: a lane is one thread.
+with a lower priority: the other lane takes longer. Within a lane jobs keep their order, and a job
+waits for those of the other lane that it needs. Signals arrive in the caller's thread, which is the
+lane of guests; the other is told to stop. A guest ends with the thread that runs it: a lane is one
+thread.
 """
 
 import os
@@ -18,6 +19,7 @@ from tests.driver.suites import Job
 
 Place = tuple[int, Job]
 _NICE = 10
+_POLL = 0.5
 
 
 def run(jobs: Sequence[Job], work: Callable[[int, Job, threading.Event], None]) -> None:
@@ -26,10 +28,18 @@ def run(jobs: Sequence[Job], work: Callable[[int, Job, threading.Event], None]) 
     stop: set when the run is given up; work then ends its job and raises Interrupted.
     """
     stop = threading.Event()
+    over = {job.name: threading.Event() for job in jobs}
 
     def lane(places: Sequence[Place]) -> None:
         for place, job in places:
-            work(place, job, stop)
+            for name in job.needs:
+                while name in over and not over[name].wait(_POLL):
+                    if stop.is_set():
+                        raise Interrupted
+            try:
+                work(place, job, stop)
+            finally:
+                over[job.name].set()
 
     def beside(places: Sequence[Place]) -> None:
         # Of this thread and of the processes that it starts.

@@ -6,11 +6,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from ceasefire.output import fancy
 
 _TICK = 1.0
 _HEARTBEAT = 60.0
+_TAIL = 500
 
 
 class Board:
@@ -26,6 +28,7 @@ class Board:
         self._lock = threading.Lock()
         self._running: dict[str, float] = {}
         self._heard: dict[str, float] = {}
+        self._logs: dict[str, Path] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
 
@@ -39,16 +42,20 @@ class Board:
         self._clear()
 
     @contextlib.contextmanager
-    def job(self, title: str) -> Iterator[Callable[[], float]]:
-        """Show a job while it runs; gives a function that returns its seconds so far."""
+    def job(self, title: str, log: Path) -> Iterator[Callable[[], float]]:
+        """Show a job while it runs; gives a function that returns its seconds so far.
+
+        log: where the job says how far it is, see _progress().
+        """
         started = time.monotonic()
         with self._lock:
             self._running[title] = self._heard[title] = started
+            self._logs[title] = log
         try:
             yield lambda: time.monotonic() - started
         finally:
             with self._lock:
-                del self._running[title], self._heard[title]
+                del self._running[title], self._heard[title], self._logs[title]
 
     def print(self, text: str) -> None:
         """Print lines that stay."""
@@ -69,8 +76,18 @@ class Board:
         for title, started in self._running.items():
             if now - self._heard[title] >= _HEARTBEAT:
                 self._heard[title] += _HEARTBEAT
-                print(f"{title}: still running, {now - started:.0f} s", flush=True)
+                far = _progress(self._logs[title])
+                print(f"{title}: still running, {now - started:.0f} s{far}", flush=True)
 
     def _clear(self) -> None:
         if self._fancy:
             print("\r\033[K", end="", flush=True)
+
+
+def _progress(log: Path) -> str:
+    """Return how far a build is: the last line of its log if that is indented, else nothing."""
+    try:
+        lines = log.read_bytes()[-_TAIL:].decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return f": {lines[-1].strip()}" if lines and lines[-1].startswith("  ") else ""

@@ -18,7 +18,7 @@ from pathlib import Path
 from ceasefire.vm import GuestResult, klog
 from ceasefire.vm.files import run_directory
 from ceasefire.vm.spec import STOCK_EMULATOR
-from tests.driver.cases import SKIP, Case, Outcome, failed, passed
+from tests.driver.cases import Case, Outcome, failed, passed
 from tests.driver.environment import ROOT
 from tests.driver.guest import boot
 from tests.driver.suites import Job, Mutation
@@ -29,7 +29,6 @@ _MARK = re.compile(
 )
 _TIMED_OUT = (124, 137)
 _FAIL = 1
-_SKIP = 4
 
 
 @dataclass
@@ -128,8 +127,6 @@ def judge(mutation: Mutation, attempt: Attempt, timed_out: bool) -> Case:
     if attempt.mutated is None and not timed_out:
         noticed.add("crash")
     name = case_name(mutation)
-    if attempt.mutated == _SKIP:
-        return Case(name, SKIP, "the test was skipped")
     if noticed & set(mutation.catch):
         if mutation.reported and not attempt.mutated_violations.get(mutation.reported):
             return failed(name, f"the checker reports no violation of class {mutation.reported}")

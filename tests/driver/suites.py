@@ -16,6 +16,7 @@ FORMATS = ("ktap", "pytest", "meson", "status")
 CONTROLS = ("always", "damaged", "never")
 CLASSES = ("freed", "owner", "cache", "table", "armed", "old")
 LANES = ("guests", "beside")
+BUILD = "build"
 CATCHES = ("fail", "log", "crash", "timeout")
 
 
@@ -42,7 +43,7 @@ class Job:
 
     emulator, check, cpu: which QEMU, properties of its checker, CPU model; see `ceasefire vm`.
     lane: of one lane no two jobs run at a time, see lanes. control: the job whose passes stand for
-    the control runs of these mutations.
+    the control runs of these mutations. after: builds that a host job waits for.
     """
 
     name: str
@@ -67,9 +68,23 @@ class Job:
     long: bool = False
     lane: str = LANES[0]
     control: str = ""
+    after: tuple[str, ...] = ()
     skips: dict[str, str] = field(default_factory=dict)
     allow_log: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def builds(self) -> bool:
+        """Whether the job makes something for others: suite build."""
+        return self.name.startswith(f"{BUILD}/")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The jobs that this one has to wait for, if they run at all: those of suite build."""
+        if self.kind == "host":
+            return self.after
+        emulator = () if self.emulator == "stock" else (f"{BUILD}/emulator",)
+        return (f"{BUILD}/kernel-{self.kernel}", *emulator)
 
 
 def load(folder: Path) -> list[Job]:
@@ -93,13 +108,27 @@ def load(folder: Path) -> list[Job]:
     for job in jobs:
         if job.control and job.control not in names:
             raise UsageError(f"{job.name}: control names no job: {job.control}")
+        if not set(job.after) <= {other.name for other in jobs if other.builds}:
+            raise UsageError(f"{job.name}: after is of suite {BUILD}: {', '.join(job.after)}")
     return jobs
 
 
-def select(jobs: Sequence[Job], patterns: Sequence[str], *, long: bool) -> list[Job]:
-    """Return the jobs that match a pattern, or all; long ones only when asked for or named."""
+def select(
+    jobs: Sequence[Job], patterns: Sequence[str], *, long: bool, build: bool = False
+) -> list[Job]:
+    """Return the jobs that match a pattern, or all; long ones only when asked for or named.
+
+    build: also those that build what the others need. Builds come first.
+    """
+    chosen = _chosen(jobs, patterns, long=long)
+    needed = {name for job in chosen for name in job.needs} if build else set()
+    first = [j for j in jobs if j.builds and (j in chosen or j.name in needed)]
+    return [*first, *(job for job in chosen if not job.builds)]
+
+
+def _chosen(jobs: Sequence[Job], patterns: Sequence[str], *, long: bool) -> list[Job]:
     if not patterns:
-        return [job for job in jobs if long or not job.long]
+        return [job for job in jobs if not job.builds and (long or not job.long)]
     chosen = []
     for pattern in patterns:
         found = [j for j in jobs if fnmatch.fnmatch(j.name, pattern)]
@@ -115,20 +144,13 @@ def select(jobs: Sequence[Job], patterns: Sequence[str], *, long: bool) -> list[
 def _inherit(
     path: Path, table: dict[str, Any], earlier: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the table with what it leaves out taken from the job that it is like.
-
-    What is a table itself, as skips and env, is added to that of the other job.
-    """
+    """Return the table with what it leaves out taken from the job that it is like."""
     if "like" not in table:
         return table
     model = earlier.get(table["like"])
     if model is None:
         raise UsageError(f"{path.name}: job {table.get('name')}: no job {table['like']} above it")
-    own = {key: value for key, value in table.items() if key != "like"}
-    added = {
-        key: {**model.get(key, {}), **own[key]} for key in own if isinstance(own[key], dict)
-    }
-    return {**model, **own, **added}
+    return {**model, **{key: value for key, value in table.items() if key != "like"}}
 
 
 def _job(path: Path, table: dict[str, Any]) -> Job:
@@ -138,7 +160,7 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
     if unknown:
         raise UsageError(f"{where}: unknown key {', '.join(unknown)}")
     values = dict(table)
-    for key in ("tests", "disks", "allow_log"):
+    for key in ("tests", "disks", "allow_log", "after"):
         values[key] = tuple(values.get(key, ()))
     values["mutations"] = tuple(_mutation(where, m) for m in values.get("mutations", ()))
     if "name" not in values or values.get("kind") not in KINDS:
@@ -153,6 +175,8 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
         raise UsageError(f"{where}: a host job needs a command")
     if job.lane not in LANES:
         raise UsageError(f"{where}: the lane is one of {', '.join(LANES)}")
+    if job.after and job.kind != "host":
+        raise UsageError(f"{where}: after is for host jobs; a guest waits for its kernel")
     if job.control and not job.mutations:
         raise UsageError(f"{where}: control is for jobs with mutations")
     if job.expect not in ("pass", "fail") or (job.expect == "fail") != bool(job.because):

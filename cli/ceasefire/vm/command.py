@@ -235,7 +235,7 @@ def _qemu_options(spec: GuestSpec, accel: str) -> list[str]:
         words += ["-accel", "tcg,thread=single" if spec.icount else "tcg,thread=multi"]
     if spec.icount:
         words += ["-icount", "shift=0,sleep=off"]
-    model = emulator.cpu_model(spec)
+    model = emulator.cpu_model(spec, accel)
     if model:
         words += ["-cpu", model]
     words += emulator.options(spec)

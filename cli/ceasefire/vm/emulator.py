@@ -12,8 +12,9 @@ from ceasefire import paths
 from ceasefire.errors import Failure
 from ceasefire.vm.spec import CHECKING_EMULATOR, DEFAULT_EMULATOR, STOCK_EMULATOR, GuestSpec
 
-# Changing the PKRU register flushes everything in QEMU, which hides what is looked for.
-CHECKING_CPU = "max,-pku"
+# QEMU drops all TLB entries when the PKRU register changes, which Linux does when it runs a kernel
+# thread: with protection keys hardly a stale translation would last.
+TCG_CPU = "max,-pku"
 # It is built without firmware; Debian's emulator has some. No option ROM for network cards. No
 # CD-ROM without a disk either: for that, this firmware waits half a minute (AHCI says since QEMU
 # 8.1 that a command failed in a way that SeaBIOS knows since 1.16.3).
@@ -38,11 +39,9 @@ def program(name: str) -> str:
     return found
 
 
-def cpu_model(spec: GuestSpec) -> str:
+def cpu_model(spec: GuestSpec, accel: str) -> str:
     """Return the value of QEMU's -cpu, empty for virtme's own choice."""
-    if spec.cpu_model or not is_checking(spec):
-        return spec.cpu_model
-    return CHECKING_CPU
+    return spec.cpu_model or (TCG_CPU if accel == "tcg" else "")
 
 
 def options(spec: GuestSpec) -> list[str]:

@@ -164,7 +164,7 @@ def add_guest_arguments(parser: argparse.ArgumentParser, *, timeout: float = 600
         help="of the checking emulator, for example process=on,old-ms=500",
     )
     group.add_argument(
-        "--cpu", default="", metavar="MODEL", help="QEMU's CPU model, for example max,-la57"
+        "--cpu", default="", metavar="MODEL", help="QEMU's CPU model (default with TCG: max,-pku)"
     )
     group.add_argument(
         "--icount",

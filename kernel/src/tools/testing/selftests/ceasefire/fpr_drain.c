@@ -262,8 +262,9 @@ static void by_kswapd(void)
 			stranger_fill(&stranger, FILL_ANON, 1);
 		sleep_ms(50);
 	}
-	ktap_note("%ld MiB free, %ld frames parked", free_mib(),
-		  fpr_sysfs("parked"));
+	ktap_note("%ld MiB free, %ld frames parked, %ld pages scanned in %d looks",
+		  free_mib(), fpr_sysfs("parked"),
+		  vmstat("pgscan_kswapd") - scanned, i);
 	ENSURE(vmstat("fpr_drain_kswapd") > drains,
 	       "kswapd did not drain the pool");
 	stranger_stop(&stranger);

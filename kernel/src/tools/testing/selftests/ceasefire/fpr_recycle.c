@@ -259,9 +259,9 @@ static void protection_key(void)
 	recycles = vmstat("fpr_recycle");
 	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
 	recycles = vmstat("fpr_recycle") - recycles;
-	ENSURE(peer_count(q, FEW, FAULTED) == FEW, "the peer holds the key");
 	ENSURE(!peer_count(p, PAGES, WORD(NEXT)),
 	       "pages with a key are readable without it");
+	ENSURE(peer_count(q, FEW, FAULTED) == FEW, "the peer holds the key");
 	ENSURE(!recycles, "a mapping with a key got %ld recycled frames",
 	       recycles);
 }
