@@ -147,14 +147,20 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
 
 /**
  * fpr_arena_may_keep() - may munmap() leave its page tables?
- * @ctx: the context
+ * @ctx: the context, mmap_lock held for writing
+ *
+ * All tables of the process count from the least number since the last time
+ * that they were settled: what others give back is not for us to keep.
  *
  * Return: false if enough are left, or hooks that know of them may be missing.
  */
 bool fpr_arena_may_keep(struct fpr_ctx *ctx)
 {
+	unsigned long now = mm_pgtables_bytes(ctx->mm);
+
+	ctx->tables = min(ctx->tables, now);
 	return READ_ONCE(fpr_ready) &&
-	       (mm_pgtables_bytes(ctx->mm) <= ctx->tables + FPR_TABLES_MAX ||
+	       (now <= ctx->tables + FPR_TABLES_MAX ||
 		fpr_mutated(MUTATE_fpr_tables_unbounded));
 }
 

@@ -25,6 +25,7 @@
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
+#include <linux/pkeys.h>
 #include <linux/mman.h>
 #include <linux/mmu_notifier.h>
 #include <linux/rmap.h>
@@ -52,7 +53,8 @@ static bool fpr_file_eligible(struct file *file)
  * @vma: the mapping
  *
  * Not executable ones: a recycled frame may hold a file that the process may
- * read but not execute, and a stale translation would execute it (I2).
+ * read but not execute, and a stale translation would execute it (I2). Nor those
+ * with a protection key, which may mean something else before the flush.
  *
  * Return: true if it is marked and uses the page cache by the usual path.
  */
@@ -63,6 +65,7 @@ bool fpr_vma_eligible(struct vm_area_struct *vma)
 			      VM_SPECIAL | VM_HUGETLB | VM_EXEC;
 
 	return (vma->vm_flags & (VM_FPR | no)) == VM_FPR && vma->vm_ops &&
+	       (!vma_pkey(vma) || fpr_mutated(MUTATE_fpr_allow_keyed)) &&
 	       vma->vm_ops->map_pages == filemap_map_pages;
 }
 

@@ -162,6 +162,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_allow_dirty)	\
 	M(fpr_allow_anon)	\
 	M(fpr_allow_exec)	\
+	M(fpr_allow_keyed)	\
 	M(fpr_allow_tables)	\
 	M(fpr_skip_forced)	\
 	M(fpr_no_settle_flush)	\

@@ -266,6 +266,26 @@ static bool fpr_frame_suits(struct page *page, gfp_t gfp)
 	       !PageHWPoison(page);
 }
 
+/*
+ * With protection keys threads of a process differ in their rights, and a
+ * stale translation has the key of the mapping it came from. What reads into
+ * recycled frames is not only the mapping of the fault, which has a key or
+ * not: read-ahead does not stop at its ends. So no process with keys recycles.
+ *
+ * Under the lock of the pool, and the frame is taken under the same: if a key
+ * comes later, the frame was parked before, by a skip that __fpr_mprotect()
+ * will see.
+ */
+static bool fpr_has_keys(struct mm_struct *mm)
+{
+#ifdef CONFIG_ARCH_HAS_PKEYS
+	return mm_pkey_allocation_map(mm) & ~1 &&
+	       !fpr_mutated(MUTATE_fpr_recycle_keyed);
+#else
+	return false;
+#endif
+}
+
 /**
  * __fpr_recycle() - a frame for a page fault of a MAP_FPR mapping
  * @mapping: whose page cache the frame will enter
@@ -299,7 +319,7 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
 
 	spin_lock_irq(&ctx->lock);
 	page = list_first_entry_or_null(&ctx->single, struct page, lru);
-	if (page && fpr_frame_suits(page, gfp)) {
+	if (page && fpr_frame_suits(page, gfp) && !fpr_has_keys(ctx->mm)) {
 		list_del(&page->lru);
 		ctx->nr--;
 	} else {
@@ -329,13 +349,11 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
  *
  * Faults on behalf of another process (ptrace, process_vm_readv()) do not
  * recycle: their stale translations would be in the wrong process. Nor do those
- * of a mapping with a protection key, which some threads may not have: a stale
- * translation keeps the key of the mapping that it came from.
+ * that are forced on a mapping without access.
  */
 void __fpr_fault_begin(struct vm_area_struct *vma)
 {
-	if (vma->vm_flags & VM_FPR && vma->vm_file &&
-	    (!vma_pkey(vma) || fpr_mutated(MUTATE_fpr_recycle_keyed)) &&
+	if (vma->vm_flags & VM_FPR && vma->vm_file && vma_is_accessible(vma) &&
 	    (vma->vm_mm == current->mm ||
 	     fpr_mutated(MUTATE_fpr_recycle_remote)))
 		current->fpr_mapping = vma->vm_file->f_mapping;

@@ -407,9 +407,13 @@ unsigned long __fpr_drain(enum fpr_drain_reason reason)
  *
  * Its pages may be in recycled frames that stale translations reach, with the
  * rights of an earlier mapping: flush those, not only the mapping's own (I2).
- * The lock keeps faults from recycling with the old rights. A skip is over when
- * its munmap gives up mmap_lock, which the caller holds for writing, so none
- * comes after the look at what is owed.
+ * Any mapping of a file: a fault of another one may have read its pages. A
+ * skip is over when its munmap gives up mmap_lock, which the caller holds for
+ * writing, so none comes between the look at what is owed and the change.
+ *
+ * A fault that reads has given up its locks before it allocates, so it can
+ * still recycle frames that are parked after this. With protection keys it does
+ * not (fpr_has_keys()); other rights any thread can give back.
  *
  * Context: may sleep and sends IPIs.
  */
@@ -417,7 +421,7 @@ void __fpr_mprotect(struct vm_area_struct *vma)
 {
 	struct fpr_ctx *ctx = vma->vm_mm->fpr;
 
-	if (vma->vm_flags & VM_FPR && ctx && fpr_is_owed(ctx) &&
+	if (vma->vm_file && ctx && fpr_is_owed(ctx) &&
 	    !fpr_mutated(MUTATE_fpr_no_mprotect))
 		fpr_flush(ctx);
 }

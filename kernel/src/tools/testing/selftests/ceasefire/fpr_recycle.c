@@ -266,6 +266,87 @@ static void protection_key(void)
 	       recycles);
 }
 
+/*
+ * Reading ahead does not stop at the end of the mapping, and behind it pages
+ * may have a key: also those of a mapping that has nothing to do with FPR.
+ */
+static void key_beside(void)
+{
+	struct tfile f, g;
+	long recycles;
+	char *p, *q, *v;
+	int key;
+
+	file_make(&f, ON_DISK, PAGES, OWN);
+	file_make(&g, ON_DISK, 2 * FEW, NEXT);
+	file_drop(&g);
+	peer_start(1);
+	hold_debts();
+	key = pkey_alloc(0, 0);
+	if (key < 0)
+		ktap_skip("no protection keys: %s", strerror(errno));
+	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
+	v = mmap(NULL, FEW * PAGE, PROT_READ, MAP_SHARED, g.fd, FEW * PAGE);
+	ENSURE(v != MAP_FAILED, "mmap: %m");
+	MUST(pkey_mprotect(v, FEW * PAGE, PROT_READ, key));
+	p = park(&f, PAGES);
+	recycles = vmstat("fpr_recycle");
+	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
+	ENSURE(probe_read(v) == WORD(NEXT), "wrong data");
+	recycles = vmstat("fpr_recycle") - recycles;
+	ENSURE(!peer_count(p, PAGES, WORD(NEXT)),
+	       "pages with a key are readable without it");
+	ENSURE(!recycles, "a process with a key recycled %ld frames", recycles);
+}
+
+/* A key can be given out anew before the flush. */
+static void key_flushes(void)
+{
+	struct tfile f;
+	char *p;
+	int key;
+
+	file_make(&f, ON_DISK, FEW, OWN);
+	peer_start(1);
+	key = pkey_alloc(0, 0);
+	if (key < 0)
+		ktap_skip("no protection keys: %s", strerror(errno));
+	p = fpr_map(&f, 0, FEW, PROT_READ, MAP_SHARED);
+	MUST(pkey_mprotect(p, FEW * PAGE, PROT_READ, key));
+	ENSURE(probe_read(p) == WORD(OWN), "wrong data");
+	fpr_unmap_flushes(p, FEW);
+}
+
+/*
+ * The same for the whole process, by a mapping without the flag: it has pages
+ * that another one has read ahead.
+ */
+static void protected_beside(void)
+{
+	struct tfile f, g;
+	size_t reached, i;
+	char *p, *q, *v;
+
+	file_make(&f, ON_DISK, PAGES, OWN);
+	file_make(&g, ON_DISK, 2 * FEW, NEXT);
+	file_drop(&g);
+	peer_start(1);
+	hold_debts();
+	p = park(&f, PAGES);
+	q = fpr_map(&g, 0, 1, PROT_READ, MAP_SHARED);
+	v = mmap(NULL, FEW * PAGE, PROT_READ, MAP_SHARED, g.fd, FEW * PAGE);
+	ENSURE(v != MAP_FAILED, "mmap: %m");
+	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
+	for (i = 0; i < FEW; i++)
+		ENSURE(probe_read(v + i * PAGE) == WORD(NEXT), "wrong data");
+	reached = peer_count(p, PAGES, WORD(NEXT));
+	ENSURE(reached > 1, "%zu recycled frames are reached: nothing to attack",
+	       reached);
+	MUST(mprotect(v, FEW * PAGE, PROT_NONE));
+	reached = peer_count(p, PAGES, WORD(NEXT));
+	ENSURE(!reached, "%zu pages without access are readable", reached);
+}
+
 /* The process gives up a right to pages that stale translations reach. */
 static void protected_later(void)
 {
@@ -386,7 +467,10 @@ int main(int argc, char **argv)
 		{ "other_process", other_process, 0 },
 		{ "remote_fault", remote_fault, 0 },
 		{ "protection_key", protection_key, 0 },
+		{ "key_beside", key_beside, 0 },
+		{ "key_flushes", key_flushes, 0 },
 		{ "protected_later", protected_later, 0 },
+		{ "protected_beside", protected_beside, 0 },
 		{ "by_policy", by_policy, 0 },
 		{ "metadata", metadata, 0 },
 	};
