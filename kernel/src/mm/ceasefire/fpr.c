@@ -25,9 +25,9 @@
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
-#include <linux/pkeys.h>
 #include <linux/mman.h>
 #include <linux/mmu_notifier.h>
+#include <linux/pkeys.h>
 #include <linux/rmap.h>
 #include <linux/vmstat.h>
 

@@ -272,14 +272,15 @@ static bool fpr_frame_suits(struct page *page, gfp_t gfp)
  * recycled frames is not only the mapping of the fault, which has a key or
  * not: read-ahead does not stop at its ends. So no process with keys recycles.
  *
- * Under the lock of the pool, and the frame is taken under the same: if a key
- * comes later, the frame was parked before, by a skip that __fpr_mprotect()
- * will see.
+ * Under the lock of the pool, and the frame is taken under the same. If the
+ * munmap that skipped had taken mmap_lock after the pkey_mprotect() that gives a
+ * key to pages, it came after pkey_alloc(), too, and so did parking: we would
+ * see the key. So it came before, and __fpr_mprotect() sees what is owed.
  */
 static bool fpr_has_keys(struct mm_struct *mm)
 {
 #ifdef CONFIG_ARCH_HAS_PKEYS
-	return mm_pkey_allocation_map(mm) & ~1 &&
+	return READ_ONCE(mm_pkey_allocation_map(mm)) & ~1 &&
 	       !fpr_mutated(MUTATE_fpr_recycle_keyed);
 #else
 	return false;

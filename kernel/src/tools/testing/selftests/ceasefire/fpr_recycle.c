@@ -46,6 +46,16 @@ static char *park(const struct tfile *f, size_t pages)
 	return p;
 }
 
+/* One file to be parked and one, not in memory, to be read into its frames. */
+static void start(struct tfile *f, struct tfile *g, size_t pages_of_g)
+{
+	file_make(f, ON_DISK, PAGES, OWN);
+	file_make(g, ON_DISK, pages_of_g, NEXT);
+	file_drop(g);
+	peer_start(1);
+	hold_debts();
+}
+
 /* A file of the same process: its pages come from the pool. */
 static void same_process(void)
 {
@@ -55,11 +65,7 @@ static void same_process(void)
 	char *p, *q;
 	size_t i;
 
-	file_make(&f, ON_DISK, PAGES, OWN);
-	file_make(&g, ON_DISK, PAGES, NEXT);
-	file_drop(&g);
-	peer_start(1);
-	hold_debts();
+	start(&f, &g, PAGES);
 	p = park(&f, PAGES);
 	recycles = vmstat("fpr_recycle");
 	q = fpr_map(&g, 0, PAGES, PROT_READ, MAP_SHARED);
@@ -111,11 +117,7 @@ static void plain_read(void)
 	long recycles;
 	char *p;
 
-	file_make(&f, ON_DISK, PAGES, OWN);
-	file_make(&g, ON_DISK, PAGES, NEXT);
-	file_drop(&g);
-	peer_start(1);
-	hold_debts();
+	start(&f, &g, PAGES);
 	p = park(&f, PAGES);
 	recycles = vmstat("fpr_recycle");
 	MUST(pread(g.fd, buffer, sizeof(buffer), 0));
@@ -131,11 +133,7 @@ static void plain_mapping(void)
 	long recycles;
 	char *p, *q;
 
-	file_make(&f, ON_DISK, PAGES, OWN);
-	file_make(&g, ON_DISK, PAGES, NEXT);
-	file_drop(&g);
-	peer_start(1);
-	hold_debts();
+	start(&f, &g, PAGES);
 	p = park(&f, PAGES);
 	recycles = vmstat("fpr_recycle");
 	q = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, g.fd, 0);
@@ -234,6 +232,16 @@ static void remote_fault(void)
 /* So few that mprotect() flushes their addresses one by one. */
 #define FEW	16
 
+/* A protection key that this thread holds and the peer does not. */
+static int new_key(void)
+{
+	int key = pkey_alloc(0, 0);
+
+	if (key < 0)
+		ktap_skip("no protection keys: %s", strerror(errno));
+	return key;
+}
+
 /*
  * The pages of a mapping with a protection key are for threads that hold it.
  * The peer does not, but its stale translations have no key.
@@ -245,14 +253,8 @@ static void protection_key(void)
 	char *p, *q;
 	int key;
 
-	file_make(&f, ON_DISK, PAGES, OWN);
-	file_make(&g, ON_DISK, FEW, NEXT);
-	file_drop(&g);
-	peer_start(1);
-	hold_debts();
-	key = pkey_alloc(0, 0);
-	if (key < 0)
-		ktap_skip("no protection keys: %s", strerror(errno));
+	start(&f, &g, FEW);
+	key = new_key();
 	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
 	MUST(pkey_mprotect(q, FEW * PAGE, PROT_READ, key));
 	p = park(&f, PAGES);
@@ -277,14 +279,8 @@ static void key_beside(void)
 	char *p, *q, *v;
 	int key;
 
-	file_make(&f, ON_DISK, PAGES, OWN);
-	file_make(&g, ON_DISK, 2 * FEW, NEXT);
-	file_drop(&g);
-	peer_start(1);
-	hold_debts();
-	key = pkey_alloc(0, 0);
-	if (key < 0)
-		ktap_skip("no protection keys: %s", strerror(errno));
+	start(&f, &g, 2 * FEW);
+	key = new_key();
 	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
 	v = mmap(NULL, FEW * PAGE, PROT_READ, MAP_SHARED, g.fd, FEW * PAGE);
 	ENSURE(v != MAP_FAILED, "mmap: %m");
@@ -308,9 +304,7 @@ static void key_flushes(void)
 
 	file_make(&f, ON_DISK, FEW, OWN);
 	peer_start(1);
-	key = pkey_alloc(0, 0);
-	if (key < 0)
-		ktap_skip("no protection keys: %s", strerror(errno));
+	key = new_key();
 	p = fpr_map(&f, 0, FEW, PROT_READ, MAP_SHARED);
 	MUST(pkey_mprotect(p, FEW * PAGE, PROT_READ, key));
 	ENSURE(probe_read(p) == WORD(OWN), "wrong data");
@@ -327,11 +321,7 @@ static void protected_beside(void)
 	size_t reached, i;
 	char *p, *q, *v;
 
-	file_make(&f, ON_DISK, PAGES, OWN);
-	file_make(&g, ON_DISK, 2 * FEW, NEXT);
-	file_drop(&g);
-	peer_start(1);
-	hold_debts();
+	start(&f, &g, 2 * FEW);
 	p = park(&f, PAGES);
 	q = fpr_map(&g, 0, 1, PROT_READ, MAP_SHARED);
 	v = mmap(NULL, FEW * PAGE, PROT_READ, MAP_SHARED, g.fd, FEW * PAGE);
@@ -354,11 +344,7 @@ static void protected_later(void)
 	size_t reached;
 	char *p, *q;
 
-	file_make(&f, ON_DISK, PAGES, OWN);
-	file_make(&g, ON_DISK, FEW, NEXT);
-	file_drop(&g);
-	peer_start(1);
-	hold_debts();
+	start(&f, &g, FEW);
 	p = park(&f, PAGES);
 	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
 	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
@@ -385,11 +371,7 @@ static void by_policy(void)
 	if (syscall(SYS_set_mempolicy, MPOL_BIND, &node, 64) ||
 	    syscall(SYS_set_mempolicy, 0, NULL, 0))
 		ktap_skip("no second memory node");
-	file_make(&f, ON_DISK, PAGES, OWN);
-	file_make(&g, ON_DISK, PAGES, NEXT);
-	file_drop(&g);
-	peer_start(1);
-	hold_debts();
+	start(&f, &g, PAGES);
 	park(&f, PAGES);
 	MUST(syscall(SYS_set_mempolicy, MPOL_BIND, &node, 64));
 	q = fpr_map(&g, 0, PAGES, PROT_READ, MAP_SHARED);
