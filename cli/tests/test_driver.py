@@ -169,6 +169,21 @@ def test_job_fails_with_what_it_waits_for(
     assert output.splitlines()[-1] == "0 passed, 2 failed"
 
 
+def test_error_of_the_other_lane_ends_a_wait() -> None:
+    jobs = [
+        host_job("", name="build/a", lane="beside"),
+        host_job("", name="build/b", lane="beside"),
+        host_job("", after=("build/b",)),
+    ]
+
+    def work(_place: int, job: Job, _stop: threading.Event) -> None:
+        if job.lane == "beside":
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        lanes.run(jobs, work)
+
+
 def test_a_build_says_how_far_it_is(tmp_path: Path) -> None:
     log = tmp_path / "log"
     assert live._progress(log) == ""

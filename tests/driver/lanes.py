@@ -49,6 +49,10 @@ def run(jobs: Sequence[Job], work: Callable[[int, Job, threading.Event], None]) 
         except Interrupted:
             if not stop.is_set():
                 raise
+        except BaseException:
+            # The other lane may wait for a job that will not come.
+            stop.set()
+            raise
 
     places = list(enumerate(jobs, 1))
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -56,6 +60,10 @@ def run(jobs: Sequence[Job], work: Callable[[int, Job, threading.Event], None]) 
         try:
             lane([p for p in places if p[1].lane == "guests"])
             other.result()
+        except Interrupted:
+            # What went wrong there is what there is to say.
+            other.result()
+            raise
         except BaseException:
             stop.set()
             raise
