@@ -169,6 +169,14 @@ def test_job_fails_with_what_it_waits_for(
     assert output.splitlines()[-1] == "0 passed, 2 failed"
 
 
+def test_the_lane_beside_is_nice_in_its_session_too() -> None:
+    wait = (
+        'i=0; until [ ! -e /proc/self/autogroup ] || grep -q "nice 10$" /proc/self/autogroup; do'
+        ' i=$((i+1)); [ $i -lt 100 ] || exit 1; sleep 0.1; done; [ "$(nice)" = 10 ]'
+    )
+    assert run_all([host_job(wait, format="status", lane="beside")], verbose=False) == 0
+
+
 def test_error_of_the_other_lane_ends_a_wait() -> None:
     jobs = [
         host_job("", name="build/a", lane="beside"),

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from ceasefire import paths
 from ceasefire.errors import Interrupted
-from ceasefire.processes import kill_group
+from ceasefire.processes import keep_nice, kill_group
 from ceasefire.vm.files import run_directory
 from tests.driver import ktap
 from tests.driver.cases import PASS, SKIP, Case, Outcome, failed, passed
@@ -54,6 +54,7 @@ def _execute(job: Job, log: Path, scratch: Path, stop: threading.Event) -> int |
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        keep_nice(process)
         try:
             return _wait(process, job.timeout, stop)
         finally:

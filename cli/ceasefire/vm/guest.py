@@ -22,7 +22,7 @@ from typing import IO
 from ceasefire import paths
 from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.output import progress
-from ceasefire.processes import kill_group
+from ceasefire.processes import keep_nice, kill_group
 from ceasefire.vm import accel, emulator, klog
 from ceasefire.vm.command import (
     emulator_script,
@@ -173,6 +173,7 @@ def _supervise(
         env=environment,
         start_new_session=True,
     )
+    keep_nice(process)
     pumps: list[_Pump] = []
     try:
         for stream, sink in (
