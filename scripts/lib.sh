@@ -45,9 +45,10 @@ BASE_UPSTREAM=${BASE_VERSION%%-*}
 # CEASEFIRE_SOURCE: the tarball, for machines without the Debian package
 BASE_TARBALL=${CEASEFIRE_SOURCE:-/usr/src/$BASE_PACKAGE.tar.xz}
 
-# use_ccache: its objects serve every clone and every user.
+# use_ccache: its objects serve every clone and every user. What a file depends on
+# it takes from the compiler; running the preprocessor first is a quarter of a build.
 use_ccache() {
-	export CCACHE_BASEDIR=$B CCACHE_NOHASHDIR=1
+	export CCACHE_BASEDIR=$B CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 	# It tells results in different languages apart.
 	unset LC_ALL LC_CTYPE LC_MESSAGES LANGUAGE
 	export LANG=C.UTF-8
