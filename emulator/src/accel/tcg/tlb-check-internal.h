@@ -56,9 +56,14 @@ typedef struct TLBCheckPath {
 
 #define TLB_CHECK_PATHS 2048
 
+/* Each so many uses the clock is read. */
+#define TLB_CHECK_CLOCK_USES 32
+
 typedef struct TLBCheckVCPU {
     uint64_t counter[TLB_CHECK_COUNTERS];
     uint64_t until_sample;
+    uint64_t clock;             /* host ticks, read until_clock uses ago */
+    unsigned until_clock;
     uint32_t drops_all;
     uint32_t drops[TLB_CHECK_TAGS];
     TLBCheckCachedWalk walks[TLB_CHECK_CACHED_WALKS];

@@ -157,14 +157,27 @@ static void path_remember(CPUState *cpu, TLBCheckPath *path,
     memcpy(path->value, walk->value, sizeof(path->value));
 }
 
+/*
+ * When a use was right. Reading the clock costs as much as the comparison, so
+ * not each one does: the time may be that of an earlier use. It is only said
+ * that the page table has changed since.
+ */
+static void note_right(TLBCheckVCPU *v, TLBCheckEntry *e)
+{
+    if (!v->until_clock--) {
+        v->until_clock = TLB_CHECK_CLOCK_USES - 1;
+        v->clock = cpu_get_host_ticks();
+    }
+    e->right = MAX(e->right, v->clock);
+}
+
 /* Was a page table on the way to this entry given away? */
 static bool table_given_away(TLBCheckEntry *e, TLBCheckEvent *event,
                              hwaddr *table)
 {
     uint64_t now = tlb_check_frames_now();
 
-    if (e->tables_seq == now ||
-        tlb_check_mutated(TLB_CHECK_TABLES_IGNORED)) {
+    if (tlb_check_mutated(TLB_CHECK_TABLES_IGNORED)) {
         return false;
     }
     for (unsigned i = 0; i < e->ntables; i++) {
@@ -177,43 +190,32 @@ static bool table_given_away(TLBCheckEntry *e, TLBCheckEvent *event,
     return false;
 }
 
-void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
-                        MMUAccessType type, int mmu_idx, uintptr_t ra)
+static bool tables_unharmed(TLBCheckEntry *e)
 {
-    TLBCheckVCPU *v = tlb_check_vcpu(cpu);
+    TLBCheckEvent event;
+    hwaddr table;
+
+    return e->tables_seq == tlb_check_frames_now() ||
+           !table_given_away(e, &event, &table);
+}
+
+/*
+ * A use that is not right at first sight: walk, and judge. Apart from the rest,
+ * which is done for each use and has no room for what only this needs.
+ */
+static void __attribute__((noinline))
+judge(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr, MMUAccessType type,
+      int mmu_idx, uintptr_t ra, TLBCheckPath *path)
+{
     TLBCheckEntry *e = &full->check;
     TLBCheckReport r = { .table = 0 };
     TLBCheckEvent frame_event, table_event;
     vaddr page = addr & TARGET_PAGE_MASK;
-    TLBCheckPath *path;
     TLBCheckWalk walk;
     const char *kind = NULL;
     int rank = RANK_TRANSIENT;
     unsigned reported;
 
-    if (e->fresh) {
-        e->fresh = 0;
-        return;
-    }
-    if (type == MMU_INST_FETCH &&
-        (!(tlb_check_on & TLB_CHECK_FEATURE_FETCH) ||
-         tlb_check_mutated(TLB_CHECK_FETCH_IGNORED))) {
-        return;
-    }
-    if (v->until_sample) {
-        v->until_sample--;
-        tlb_check_count(cpu, TLB_CHECK_N_SKIPPED);
-        return;
-    }
-    v->until_sample = tlb_check->sample - 1;
-    tlb_check_count(cpu, TLB_CHECK_N_CHECKS);
-
-    path = path_of(v, page, mmu_idx);
-    if (!e->stale && path_is_same(cpu, path, e, page, type, mmu_idx) &&
-        !table_given_away(e, &table_event, &r.table)) {
-        e->right = cpu_get_host_ticks();
-        return;
-    }
     for (int i = 0; i < 2; i++) {
         if (!tlb_check_ops(cpu)->walk(cpu, addr, mmu_idx, &walk)) {
             return;
@@ -290,6 +292,40 @@ void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     r.right = e->right;
     r.stale = e->stale;
     tlb_check_report(cpu, &r);
+}
+
+void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
+                        MMUAccessType type, int mmu_idx, uintptr_t ra)
+{
+    TLBCheckVCPU *v = tlb_check_vcpu(cpu);
+    TLBCheckEntry *e = &full->check;
+    vaddr page = addr & TARGET_PAGE_MASK;
+    TLBCheckPath *path;
+
+    if (e->fresh) {
+        e->fresh = 0;
+        return;
+    }
+    if (type == MMU_INST_FETCH &&
+        (!(tlb_check_on & TLB_CHECK_FEATURE_FETCH) ||
+         tlb_check_mutated(TLB_CHECK_FETCH_IGNORED))) {
+        return;
+    }
+    if (v->until_sample) {
+        v->until_sample--;
+        tlb_check_count(cpu, TLB_CHECK_N_SKIPPED);
+        return;
+    }
+    v->until_sample = tlb_check->sample - 1;
+    tlb_check_count(cpu, TLB_CHECK_N_CHECKS);
+
+    path = path_of(v, page, mmu_idx);
+    if (!e->stale && path_is_same(cpu, path, e, page, type, mmu_idx) &&
+        tables_unharmed(e)) {
+        note_right(v, e);
+        return;
+    }
+    judge(cpu, full, addr, type, mmu_idx, ra, path);
 }
 
 void tlb_check_count_tag_slow(CPUState *cpu, bool restored, bool evicted)
