@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * I1: a frame is used by nobody else while a CPU can reach it by a stale
+ * translation. One frame, one process: it is mapped, unmapped with a skipped
+ * flush, freed (parked or not), recycled, drained, and taken by a stranger, while
+ * CPUs run and leave the process and others flush, everything or a part.
+ *
+ * Follows __fpr_skip_flush() (skip), fpr_pool_add() and fpr_pool_release(),
+ * fpr_settle_one() (drain), fpr_settle_by_ticks() and __fpr_tick().
+ */
+#include "cpu.h"
+
+#define CYCLES 2
+
+mtype = { CACHE, PARKED, TAKEN, FREE, STRANGER };
+mtype frame = CACHE;
+bool pte;		/* the process maps the frame */
+byte tag;		/* 0: none, else the generation of the skip and 1 */
+bool pool;		/* fpr_ctx.lock */
+byte awaited;		/* fpr_ctx.awaited: ticks shall catch up */
+bool over;		/* nothing is unmapped any more */
+
+#ifdef MUTATE_credit_started
+#define STALE (tag && tag - 1 >= tlb_gen)
+#else
+#define STALE (tag && tag - 1 >= completed)
+#endif
+
+#define RUNS(c) (cpu[c].loaded == MM && !cpu[c].lazy)
+
+/* The walker of a CPU, whenever it likes. */
+inline fill(c) {
+	d_step { cpu[c].cr3 && pte && !cpu[c].holds -> cpu[c].holds = true }
+}
+
+/* __fpr_tick(), a hard interrupt. */
+inline tick(c) {
+	byte seen;
+
+	if
+	:: RUNS(c) && cpu[c].gen < awaited ->
+#ifdef MUTATE_tick_reads_late
+		flush_local(c);
+		seen = tlb_gen;
+#else
+		seen = tlb_gen;
+		flush_local(c);
+#endif
+		d_step { cpu[c].gen = seen; seen = 0 }
+	:: else -> skip
+	fi
+}
+
+active [CPUS] proctype Cpus() {
+end:	do
+	:: ASKED(_pid) -> interrupt(_pid)
+	:: atomic { RUNS(_pid) && cpu[_pid].holds -> assert(frame != STRANGER) }
+	:: RUNS(_pid) -> switch_out(_pid)
+	:: !RUNS(_pid) && !over -> switch_in(_pid)
+#ifdef TICKS
+	:: awaited -> cpu[_pid].off = true; tick(_pid); cpu[_pid].off = false
+#endif
+	od
+}
+
+active proctype Walkers() {
+end:	do
+	:: fill(0)
+#if CPUS > 1
+	:: fill(1)
+#endif
+	od
+}
+
+/* The thread that unmaps, and whoever drops the last reference. */
+active proctype Unmap() {
+	byte gen, cycle;
+
+	for (cycle : 1 .. CYCLES) {
+		/* A fault: what is there, a parked frame (__fpr_recycle()), or a free one. */
+		if
+		:: frame == CACHE -> skip
+		:: atomic { frame == PARKED && !pool -> frame = CACHE }
+		:: atomic { frame == FREE -> frame = CACHE }
+		fi;
+		pte = true;
+		/* munmap(): clear, read the generation, tag, drop the reference. */
+#ifdef MUTATE_gen_early
+		gen = tlb_gen;
+		pte = false;
+#else
+		pte = false;
+		gen = tlb_gen;
+#endif
+#ifndef MUTATE_tag_late
+		tag = gen + 1;
+#endif
+		/* __fpr_park() */
+		if
+#ifdef MUTATE_no_park
+		:: true -> frame = FREE
+#else
+		:: STALE ->
+			atomic { !pool -> pool = true };
+			d_step {
+				if
+				:: STALE -> frame = PARKED
+				:: else -> frame = FREE
+				fi;
+				pool = false
+			}
+		:: else -> frame = FREE
+#endif
+		fi;
+#ifdef MUTATE_tag_late
+		tag = gen + 1;
+#endif
+		gen = 0
+	}
+	over = true
+}
+
+/* fpr_settle_one(): take the frame, flush, release. */
+#ifdef DRAINS
+active proctype Drain() {
+	byte n;
+
+	for (n : 1 .. DRAINS) {
+		atomic { !pool && (frame == PARKED || over) -> pool = true };
+		d_step {
+			if
+			:: frame == PARKED -> frame = TAKEN
+			:: else -> skip
+			fi;
+			pool = false
+		}
+		if
+		:: frame == TAKEN ->
+#ifndef MUTATE_release_unflushed
+			if
+			:: STALE -> flush_tlb_mm(0, true)
+			:: else -> skip
+			fi;
+#endif
+			tag = 0;
+			frame = FREE
+		:: else -> skip
+		fi
+	}
+}
+#endif
+
+/* fork(), mprotect(), ...: whatever flushes the process beside. */
+#ifdef FLUSHES
+active proctype Flusher() {
+	byte n;
+
+	for (n : 1 .. FLUSHES) {
+		if
+		:: flush_tlb_mm(1, true)
+		:: flush_tlb_mm(1, false)
+		fi
+	}
+}
+#endif
+
+/* fpr_settle_by_ticks(): a generation, no interrupts, wait. */
+#ifdef TICKS
+active proctype Age() {
+	byte gen, c;
+
+	d_step { tlb_gen++; gen = tlb_gen; awaited = gen }
+#ifndef MUTATE_no_rcu
+	/* synchronize_rcu(): each CPU has had its interrupts on since. */
+	for (c : 0 .. CPUS - 1) { !cpu[c].off }
+#endif
+#ifndef MUTATE_no_wait
+	for (c : 0 .. CPUS - 1) {
+		/* fpr_cpu_caught_up(); with the ASID of before, any generation. */
+		cpu[c].loaded == OTHER || cpu[c].lazy ||
+		(cpu[c].loaded == MM && (!cpu[c].asid || cpu[c].gen >= gen))
+	}
+#endif
+	skip;
+	d_step {
+		if
+		:: completed < gen -> completed = gen
+		:: else -> skip
+		fi;
+		gen = 0; c = 0
+	}
+	/* fpr_release_clean() */
+	atomic { !pool -> pool = true };
+	d_step {
+		if
+		:: frame == PARKED && !STALE -> frame = FREE; tag = 0
+		:: else -> skip
+		fi;
+		pool = false
+	}
+}
+#endif
+
+/* Anybody else takes a free frame and puts a secret in it. */
+active proctype Stranger() {
+end:	do
+	:: atomic { frame == FREE -> frame = STRANGER }
+	:: frame == STRANGER -> frame = FREE
+	:: over -> break
+	od
+}

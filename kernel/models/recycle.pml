@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * I2: a recycled frame gives a stale translation no right that its thread lacks.
+ * With protection keys the threads of a process differ in their rights. One
+ * thread unmaps a page with a skipped flush; one gives a key to mapping V; one
+ * faults on V and may get the frame; the peer has the stale translation, which
+ * has no key, and does not have the key.
+ *
+ * Follows __fpr_skip_flush(), fpr_has_keys(), __fpr_recycle(), __fpr_mprotect().
+ */
+bool lock;		/* mmap_lock, held for writing or through a munmap() */
+bool pool;		/* fpr_ctx.lock */
+bool keys;		/* mm->context.pkey_allocation_map has one */
+bool v_key;		/* V has it */
+bool parked;
+bool secret;		/* the frame has what V shows */
+bool holds = true;	/* the peer has a translation of the frame, without key */
+bool pte = true;	/* which is right as long as the page is mapped */
+bool owed;
+
+#define LOCK(l) atomic { !l -> l = true }
+
+active proctype Peer() {
+end:	do
+	:: atomic { holds -> assert(!(secret && v_key)) }
+	:: d_step { pte && !holds -> holds = true }
+	od
+}
+
+active proctype Unmaps() {
+	LOCK(lock);
+	pte = false;
+	owed = true;
+	LOCK(pool);
+	d_step { parked = true; pool = false }
+	lock = false
+}
+
+active proctype GivesKey() {
+	/* pkey_alloc() */
+	LOCK(lock);
+	keys = true;
+	lock = false;
+	/* pkey_mprotect() */
+	LOCK(lock);
+#ifndef MUTATE_no_mprotect
+	if
+	:: owed -> holds = false; owed = false
+	:: else -> skip
+	fi;
+#endif
+	v_key = true;
+	lock = false
+}
+
+/* Has given up its locks to read, so it meets any of the others anywhere. */
+active proctype Faults() {
+	bool got;
+
+#ifdef MUTATE_looks_early
+	got = !keys;
+	LOCK(pool);
+	d_step { got = got && parked; pool = false; parked = parked && !got };
+#else
+	LOCK(pool);
+	d_step {
+#ifdef MUTATE_recycle_keyed
+		got = parked;
+#else
+		got = parked && !keys;
+#endif
+		parked = parked && !got;
+		pool = false
+	};
+#endif
+	if
+	:: got -> secret = true
+	:: else -> skip
+	fi
+}

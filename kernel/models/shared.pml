@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * I1 for a frame that two processes map: which tag it gets, so that who judges
+ * the tag knows of both. A page cache frame, mapped and unmapped by X and Y, each
+ * of which has a generation and flushes by itself; all CPUs are flushed for the
+ * shared generation. Of CPUs and their flushes there is only what frames.pml
+ * shows: who is asked has flushed before the generation is credited.
+ *
+ * Follows fpr_tag_frame(), fpr_tag_cover(), fpr_flush() and
+ * fpr_settle_shared_by_ticks().
+ */
+#define X 0
+#define Y 1
+#define S 2		/* the shared context */
+#define NONE 3
+
+#ifndef CYCLES
+#define CYCLES 2	/* how often each process maps the frame */
+#endif
+
+typedef Tag { byte id; byte gen };
+
+Tag slot;
+byte started[3] = 1;
+byte completed[3] = 1;
+bool pte[2];
+bool holds[2];		/* a CPU has a translation */
+byte users;		/* of the frame: mappings, and unmaps under way */
+
+#define STALE(id, gen) (id != NONE && gen >= completed[id])
+
+init {
+	slot.id = NONE;
+	atomic { run Process(X); run Process(Y); run Walker(); run Judge();
+		 run Own(X); run Own(Y); run All() }
+}
+
+proctype Walker() {
+end:	do
+	:: d_step { pte[X] && !holds[X] -> holds[X] = true }
+	:: d_step { pte[Y] && !holds[Y] -> holds[Y] = true }
+	od
+}
+
+/* Nobody uses the frame: what is it worth, if its tag is clean? */
+proctype Judge() {
+end:	do
+	:: atomic { !users && !STALE(slot.id, slot.gen) ->
+		assert(!holds[X] && !holds[Y]) }
+	od
+}
+
+proctype Process(byte me) {
+	byte n, gen, old_id, old_gen, id, now;
+	bool stale;
+
+	for (n : 1 .. CYCLES) {
+		d_step { users++; pte[me] = true }
+#ifdef MUTATE_gen_early
+		gen = started[me];
+		pte[me] = false;
+#else
+		pte[me] = false;
+		gen = started[me];
+#endif
+again:		skip;
+		d_step { old_id = slot.id; old_gen = slot.gen }
+		stale = old_id != me && STALE(old_id, old_gen);
+#ifdef MUTATE_no_shared_tag
+		stale = false;
+#endif
+		/* fpr_tag_combine(): what to store; @now is its generation. */
+		if
+		:: old_id == me && old_gen >= gen -> goto done
+		:: old_id != me && stale ->
+			id = S;
+			now = started[S];
+			if
+			:: old_id == S && old_gen >= now -> goto done
+			:: else -> skip
+			fi
+		:: else -> id = me; now = gen
+		fi;
+		/* cmpxchg */
+		if
+		:: atomic { slot.id == old_id && slot.gen == old_gen ->
+			slot.id = id; slot.gen = now }
+		:: atomic { !(slot.id == old_id && slot.gen == old_gen) -> goto again }
+		fi;
+#ifndef MUTATE_no_cover
+		/* fpr_tag_cover() */
+		do
+		:: id == S && now != started[S] ->
+			now = started[S];
+			d_step { slot.id = S; slot.gen = now }
+		:: else -> break
+		od;
+#endif
+done:		skip;
+		users--
+	}
+}
+
+/* A flush of one process. */
+proctype Own(byte who) {
+	byte gen;
+
+	d_step { started[who]++; gen = started[who] }
+	holds[who] = false;
+	completed[who] = gen
+}
+
+/* Of all CPUs, for the shared generation; one process comes after the other. */
+proctype All() {
+	byte gen, n;
+
+	for (n : 1 .. 2) {
+		d_step { started[S]++; gen = started[S] }
+#ifdef MUTATE_credit_early
+		completed[S] = gen;
+#endif
+		holds[X] = false;
+#ifndef MUTATE_one_left
+		holds[Y] = false;
+#endif
+		completed[S] = gen
+	}
+}
