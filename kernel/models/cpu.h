@@ -72,10 +72,14 @@ inline flush_tlb_func(f, c) {
 			cpu[c].cr3 = false;
 			cpu[c].asid = false;
 			cpu[c].loaded = OTHER
-		:: cpu[c].loaded == MM && !cpu[c].lazy && cpu[c].gen < tlb_gen ->
+		:: cpu[c].loaded == MM && !cpu[c].lazy && cpu[c].gen < flush[f].gen ->
 			if
+#ifdef MUTATE_partial_jumps
+			:: !flush[f].whole -> skip
+#else
 			:: !flush[f].whole && flush[f].gen == cpu[c].gen + 1 &&
 			   flush[f].gen == tlb_gen -> skip
+#endif
 			:: else -> flush_local(c)
 			fi;
 			cpu[c].gen = tlb_gen
@@ -111,13 +115,18 @@ inline switch_in(c) {
 	byte next_gen;
 
 	cpu[c].off = true;
+#ifdef MUTATE_switch_reads_early
+	next_gen = tlb_gen;
+#endif
 	if
 	:: cpu[c].loaded == MM ->	/* leaves lazy mode */
 		cpu[c].lazy = false
 	:: else ->
 		cpu[c].loaded = SWITCHING
 	fi;
+#ifndef MUTATE_switch_reads_early
 	next_gen = tlb_gen;
+#endif
 	/* CR3 is written without bit 63 if the PCID is to be flushed. */
 	d_step {
 		if
@@ -138,17 +147,30 @@ inline switch_in(c) {
 	}
 }
 
-/* To another process, or to a kernel thread that borrows the tables. */
+/*
+ * To another process, or to a kernel thread that borrows the tables. From the
+ * moment that the CPU leaves mm_cpumask nobody asks it any more, and its walker
+ * still uses the tables until CR3 is written.
+ */
 inline switch_out(c) {
 	if
-	:: d_step {
+	:: cpu[c].off = true;
+		cpu[c].loaded = SWITCHING;
 		cpu[c].loaded = OTHER;
-		cpu[c].cr3 = false;
-		cpu[c].asid = false
-	}
+		d_step {
+			cpu[c].cr3 = false;
+			cpu[c].asid = false;
+			cpu[c].off = false
+		}
 	:: cpu[c].lazy = true
 	fi
 }
+
+#ifdef MUTATE_credit_newest
+#define CREDIT(f) tlb_gen
+#else
+#define CREDIT(f) flush[f].gen
+#endif
 
 /*
  * flush_tlb_mm_range(): takes its number, asks those who run the process, waits.
@@ -178,7 +200,7 @@ inline flush_tlb_mm(f, everything) {
 #ifdef MUTATE_credit_partial
 		:: completed < flush[f].gen -> completed = flush[f].gen
 #else
-		:: flush[f].whole && completed < flush[f].gen -> completed = flush[f].gen
+		:: flush[f].whole && completed < CREDIT(f) -> completed = CREDIT(f)
 #endif
 		:: else -> skip
 		fi;

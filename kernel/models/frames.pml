@@ -10,7 +10,9 @@
  */
 #include "cpu.h"
 
-#define CYCLES 2
+#ifndef CYCLES
+#define CYCLES 2	/* how often the frame is mapped, or read and dropped */
+#endif
 
 mtype = { CACHE, PARKED, TAKEN, FREE, STRANGER };
 mtype frame = CACHE;
@@ -80,10 +82,18 @@ active proctype Unmap() {
 		/* A fault: what is there, a parked frame (__fpr_recycle()), or a free one. */
 		if
 		:: frame == CACHE -> skip
-		:: atomic { frame == PARKED && !pool -> frame = CACHE }
+		:: atomic { frame == PARKED && !pool -> frame = CACHE
+#ifdef MUTATE_tag_lost
+			; tag = 0
+#endif
+			}
 		:: atomic { frame == FREE -> frame = CACHE }
 		fi;
-		pte = true;
+		/* It may also be dropped without ever being mapped: read ahead. */
+		if
+		:: pte = true
+		:: true -> goto drop
+		fi;
 		/* munmap(): clear, read the generation, tag, drop the reference. */
 #ifdef MUTATE_gen_early
 		gen = tlb_gen;
@@ -95,6 +105,7 @@ active proctype Unmap() {
 #ifndef MUTATE_tag_late
 		tag = gen + 1;
 #endif
+drop:		skip;
 		/* __fpr_park() */
 		if
 #ifdef MUTATE_no_park
@@ -113,7 +124,10 @@ active proctype Unmap() {
 #endif
 		fi;
 #ifdef MUTATE_tag_late
-		tag = gen + 1;
+		if
+		:: gen -> tag = gen + 1
+		:: else -> skip
+		fi;
 #endif
 		gen = 0
 	}
@@ -126,6 +140,9 @@ active proctype Drain() {
 	byte n;
 
 	for (n : 1 .. DRAINS) {
+#ifdef MUTATE_flush_before_take
+		flush_tlb_mm(0, true);
+#endif
 		atomic { !pool && (frame == PARKED || over) -> pool = true };
 		d_step {
 			if
@@ -136,7 +153,7 @@ active proctype Drain() {
 		}
 		if
 		:: frame == TAKEN ->
-#ifndef MUTATE_release_unflushed
+#if !defined(MUTATE_release_unflushed) && !defined(MUTATE_flush_before_take)
 			if
 			:: STALE -> flush_tlb_mm(0, true)
 			:: else -> skip
@@ -164,6 +181,16 @@ active proctype Flusher() {
 }
 #endif
 
+/* At the same time as the other one. */
+#ifdef FLUSHES_BESIDE
+active proctype FlusherBeside() {
+	if
+	:: flush_tlb_mm(0, true)
+	:: flush_tlb_mm(0, false)
+	fi
+}
+#endif
+
 /* fpr_settle_by_ticks(): a generation, no interrupts, wait. */
 #ifdef TICKS
 active proctype Age() {
@@ -183,6 +210,9 @@ active proctype Age() {
 #endif
 	skip;
 	d_step {
+#ifdef MUTATE_tick_credits_newest
+		gen = tlb_gen;
+#endif
 		if
 		:: completed < gen -> completed = gen
 		:: else -> skip

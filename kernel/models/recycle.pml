@@ -10,8 +10,8 @@
  */
 bool lock;		/* mmap_lock, held for writing or through a munmap() */
 bool pool;		/* fpr_ctx.lock */
-bool keys;		/* mm->context.pkey_allocation_map has one */
-bool v_key;		/* V has it */
+bool keyed;		/* fpr_ctx.keyed: some mapping has had a key */
+bool v_key;		/* V has one */
 bool parked;
 bool secret;		/* the frame has what V shows */
 bool holds = true;	/* the peer has a translation of the frame, without key */
@@ -36,13 +36,11 @@ active proctype Unmaps() {
 	lock = false
 }
 
+/* pkey_mprotect(), and pkey_free() behind it, which V does not notice. */
 active proctype GivesKey() {
-	/* pkey_alloc() */
 	LOCK(lock);
-	keys = true;
-	lock = false;
-	/* pkey_mprotect() */
-	LOCK(lock);
+	/* __fpr_mprotect() */
+	keyed = true;
 #ifndef MUTATE_no_mprotect
 	if
 	:: owed -> holds = false; owed = false
@@ -57,22 +55,16 @@ active proctype GivesKey() {
 active proctype Faults() {
 	bool got;
 
-#ifdef MUTATE_looks_early
-	got = !keys;
+#ifndef MUTATE_no_pool_lock
 	LOCK(pool);
-	d_step { got = got && parked; pool = false; parked = parked && !got };
-#else
-	LOCK(pool);
-	d_step {
+#endif
 #ifdef MUTATE_recycle_keyed
-		got = parked;
+	got = true;
 #else
-		got = parked && !keys;
+	got = !keyed;
 #endif
-		parked = parked && !got;
-		pool = false
-	};
-#endif
+	d_step { got = got && parked; parked = parked && !got };
+	pool = false;
 	if
 	:: got -> secret = true
 	:: else -> skip

@@ -32,7 +32,16 @@ byte users;		/* of the frame: mappings, and unmaps under way */
 init {
 	slot.id = NONE;
 	atomic { run Process(X); run Process(Y); run Walker(); run Judge();
-		 run Own(X); run Own(Y); run All() }
+#ifdef OWN
+		 run Own(X); run Own(Y);
+#endif
+#ifdef OWN_BESIDE
+		 run Own(X); run Own(X);
+#endif
+#ifdef ALL_BESIDE
+		 run All();
+#endif
+		 run All() }
 }
 
 proctype Walker() {
@@ -101,28 +110,44 @@ done:		skip;
 	}
 }
 
+/* fpr_credit(); flushes may end in another order than they began. */
+inline credit(who, number) {
+	d_step {
+		if
+		:: completed[who] < number -> completed[who] = number
+		:: else -> skip
+		fi
+	}
+}
+
 /* A flush of one process. */
 proctype Own(byte who) {
 	byte gen;
 
 	d_step { started[who]++; gen = started[who] }
 	holds[who] = false;
-	completed[who] = gen
+#ifdef MUTATE_own_credits_newest
+	credit(who, started[who])
+#else
+	credit(who, gen)
+#endif
 }
 
 /* Of all CPUs, for the shared generation; one process comes after the other. */
 proctype All() {
-	byte gen, n;
+	byte gen;
 
-	for (n : 1 .. 2) {
-		d_step { started[S]++; gen = started[S] }
+	d_step { started[S]++; gen = started[S] }
 #ifdef MUTATE_credit_early
-		completed[S] = gen;
+	credit(S, gen);
 #endif
-		holds[X] = false;
+	holds[X] = false;
 #ifndef MUTATE_one_left
-		holds[Y] = false;
+	holds[Y] = false;
 #endif
-		completed[S] = gen
-	}
+#ifdef MUTATE_all_credits_newest
+	credit(S, started[S])
+#else
+	credit(S, gen)
+#endif
 }

@@ -7,7 +7,7 @@
  *
  * cpu[].holds is that cache here. Follows fpr_arena_settle(), which frees tables
  * through a gather: freed_tables asks lazy CPUs, too, where a flush of pages
- * leaves them alone.
+ * leaves them alone, and RCU waits for those that are leaving the process.
  */
 #define FREED_TABLES
 #include "cpu.h"
@@ -45,7 +45,7 @@ end:	do
 }
 
 active proctype Settle() {
-	byte n;
+	byte n, c;
 
 	for (n : 1 .. ROUNDS) {
 #ifdef MUTATE_flush_first
@@ -56,6 +56,11 @@ active proctype Settle() {
 #ifndef MUTATE_no_flush
 		flush_tlb_mm(0, true);
 #endif
+#endif
+#ifndef MUTATE_no_grace
+		/* MMU_GATHER_RCU_TABLE_FREE: CPUs that switch have interrupts off. */
+		for (c : 0 .. CPUS - 1) { !cpu[c].off };
+		c = 0;
 #endif
 		table = false;
 		/* A fault in a new mapping makes another one. */
