@@ -75,6 +75,16 @@ def test_checks_that_cannot_be(spec: GuestSpec) -> None:
         check_spec(spec)
 
 
+@pytest.mark.parametrize(("events", "warned"), [(0, True), (7, False)])
+def test_a_kernel_that_tells_the_checker_nothing(
+    tmp_path: Path, events: int, warned: bool
+) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"booting\ntlb-check: summary checks=9 events={events} not_ram=0\n")
+    assert bool(emulator.warning(GuestSpec(emulator="checking"), log)) == warned
+    assert not emulator.warning(GuestSpec(), log)
+
+
 def test_checking_emulator_that_is_not_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from typing import BinaryIO
 
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import UsageError
+from ceasefire.output import progress
+from ceasefire.vm import emulator
 from ceasefire.vm.guest import run_guest
 from ceasefire.vm.spec import GuestSpec, add_guest_arguments, spec_from_arguments
 
@@ -52,7 +54,10 @@ def main(args: argparse.Namespace) -> int:
     )
     if args.log:
         print(result.log, file=sys.stderr)
-    return result.check()
+    status = result.check()
+    if warning := emulator.warning(spec, result.log):
+        progress(f"ceasefire vm: {warning}")
+    return status
 
 
 def _writer(stream: BinaryIO) -> Callable[[bytes], None]:

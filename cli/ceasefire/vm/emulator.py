@@ -6,6 +6,7 @@ page tables and has PCIDs (docs/emulator.md). Its reports come on its standard e
 in the kernel log, where a violation fails the run like a complaint of the kernel.
 """
 
+import re
 from pathlib import Path
 
 from ceasefire import paths
@@ -19,6 +20,7 @@ TCG_CPU = "max,-pku"
 # CD-ROM without a disk either: for that, this firmware waits half a minute (AHCI says since QEMU
 # 8.1 that a command failed in a way that SeaBIOS knows since 1.16.3).
 _FIRMWARE = ("-L", "/usr/share/seabios", "-L", "/usr/share/qemu", "-nic", "none", "-nodefaults")
+_SUMMARY = re.compile(r"^tlb-check: summary .*\bevents=(\d+)", re.MULTILINE)
 
 
 def is_checking(spec: GuestSpec) -> bool:
@@ -55,6 +57,19 @@ def options(spec: GuestSpec) -> list[str]:
     if spec.check:
         check.append(spec.check)
     return [*_FIRMWARE, "-object", ",".join(check)]
+
+
+def warning(spec: GuestSpec, log: Path) -> str:
+    """Return what to tell the user of a run whose kernel told the checker nothing, else ''."""
+    if not is_checking(spec):
+        return ""
+    found = _SUMMARY.findall(log.read_text(encoding="utf-8", errors="replace"))
+    if not found or int(found[-1]):
+        return ""
+    return (
+        "this kernel did not say which frames it frees, so use after free was not looked for:"
+        " give --kernel debug or plain (docs/emulator.md)"
+    )
 
 
 def kernel_arguments(spec: GuestSpec) -> list[str]:

@@ -41,16 +41,33 @@ uint64_t tlb_check_counter_sum(enum tlb_check_counter which)
 }
 
 /* Host ticks are cheap to read and have no unit: measure it as it is needed */
+typedef struct Now {
+    uint64_t ticks;
+    double ns_per_tick;
+} Now;
+
+static Now take_time(void)
+{
+    Now now = { .ticks = cpu_get_host_ticks() };
+    uint64_t passed = now.ticks - tlb_check->clock_ticks;
+
+    if (passed) {
+        now.ns_per_tick = (double)(get_clock() - tlb_check->clock_ns) / passed;
+    }
+    return now;
+}
+
+static uint64_t ns_before(uint64_t ticks, const Now *now)
+{
+    return ticks && ticks < now->ticks ?
+           (now->ticks - ticks) * now->ns_per_tick : 0;
+}
+
 uint64_t tlb_check_ns_since(uint64_t ticks)
 {
-    uint64_t now = cpu_get_host_ticks();
-    uint64_t passed = now - tlb_check->clock_ticks;
-    int64_t ns = get_clock() - tlb_check->clock_ns;
+    Now now = take_time();
 
-    if (!ticks || now <= ticks || !passed) {
-        return 0;
-    }
-    return (double)(now - ticks) * ns / passed;
+    return ns_before(ticks, &now);
 }
 
 bool tlb_check_log_open(TLBCheck *s, Error **errp)
@@ -144,10 +161,11 @@ static char *function_name(uint64_t pc)
     return g_strdup_printf("%s+0x%" PRIx64, found->name, addr - found->addr);
 }
 
-static void print_age(FILE *log, const char *name, uint64_t ticks)
+static void print_age(FILE *log, const char *name, uint64_t ticks,
+                      const Now *now)
 {
     if (ticks) {
-        fprintf(log, " %s=%.1f", name, tlb_check_ns_since(ticks) / 1000.0);
+        fprintf(log, " %s=%.1f", name, ns_before(ticks, now) / 1000.0);
     }
 }
 
@@ -163,6 +181,7 @@ void tlb_check_report(CPUState *cpu, const TLBCheckReport *r)
     uint64_t pc;
     g_autofree char *function = NULL;
     FILE *log = tlb_check->log;
+    Now now = take_time();
 
     tlb_check_count(cpu, TLB_CHECK_N_REPORTS);
     if (qatomic_fetch_inc(&tlb_check->reports) >= tlb_check->max_reports) {
@@ -196,10 +215,10 @@ void tlb_check_report(CPUState *cpu, const TLBCheckReport *r)
     fprintf(log, " pte=0x%" PRIx64 " level=%d root=0x%" HWADDR_PRIx
             " tag=0x%x pc=0x%" PRIx64 " function=%s", r->walk->pte,
             r->walk->level, ops->root(cpu), ops->tag(cpu), pc, function);
-    print_age(log, "us_since_event", r->event ? r->event->ticks : 0);
-    print_age(log, "us_since_fill", r->filled);
-    print_age(log, "us_since_right", r->right);
-    print_age(log, "us_since_stale", r->stale);
+    print_age(log, "us_since_event", r->event ? r->event->ticks : 0, &now);
+    print_age(log, "us_since_fill", r->filled, &now);
+    print_age(log, "us_since_right", r->right, &now);
+    print_age(log, "us_since_stale", r->stale, &now);
     fputc('\n', log);
 }
 

@@ -159,15 +159,17 @@ static void path_remember(CPUState *cpu, TLBCheckPath *path,
 
 /*
  * When a use was right. Reading the clock costs as much as the comparison, so
- * not each one does: the time may be that of an earlier use. It is only said
- * that the page table has changed since.
+ * only the first use of an entry does, and each so many of this vCPU: the time
+ * may be that of an earlier one. It is only said that the page table has changed
+ * since.
  */
 static void note_right(TLBCheckVCPU *v, TLBCheckEntry *e)
 {
-    if (!v->until_clock--) {
-        v->until_clock = TLB_CHECK_CLOCK_USES - 1;
+    if (e->right == e->filled || !v->until_clock) {
+        v->until_clock = TLB_CHECK_CLOCK_USES;
         v->clock = cpu_get_host_ticks();
     }
+    v->until_clock--;
     e->right = MAX(e->right, v->clock);
 }
 

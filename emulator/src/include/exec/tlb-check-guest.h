@@ -153,7 +153,9 @@ static inline int tlb_check_present(void)
  * @bytes: length
  *
  * For after a call that promises that nobody reaches the old page: munmap,
- * mprotect, madvise. Disarm before the range is mapped again. Holds for the
+ * mprotect(PROT_NONE). Where access stays allowed the kernel may change the page
+ * at any time (reclaim, migration, copy on write) and flush a little later, which
+ * would be reported. Disarm before the range is mapped again. Holds for the
  * calling address space, until it is disarmed or goes away.
  *
  * Return: 0, or a positive errno value: no space for more ranges.
