@@ -15,6 +15,7 @@
  * Callers: fpr.c (create, exit), pool.c and settle.c (lookup).
  */
 #include <linux/mm.h>
+#include <linux/pkeys.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
@@ -167,6 +168,18 @@ unsigned int fpr_ctx_count(void)
 	return READ_ONCE(fpr_contexts);
 }
 
+/* Has a mapping a protection key? Those that come later, __fpr_mprotect() sees */
+static bool fpr_any_key(struct mm_struct *mm)
+{
+	struct vm_area_struct *vma;
+	VMA_ITERATOR(vmi, mm, 0);
+
+	for_each_vma(vmi, vma)
+		if (vma_pkey(vma))
+			return true;
+	return false;
+}
+
 /**
  * fpr_ctx_create() - give a process its context
  * @mm: current->mm, mmap_lock held for writing
@@ -192,6 +205,7 @@ struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm)
 	/* No skip yet: everything up to now counts as completed. */
 	ctx->completed = fpr_started(ctx);
 	ctx->tables = mm_pgtables_bytes(mm);
+	ctx->keyed = fpr_any_key(mm);
 	if (!fpr_arena_init(ctx))
 		goto free;
 	if (xa_alloc_cyclic(&fpr_ids, &ctx->id, ctx,

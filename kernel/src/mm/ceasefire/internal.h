@@ -37,6 +37,8 @@
  * @skipped:	newest started generation that a skip was tagged with
  * @awaited:	generation that ticks shall catch up with
  * @owed:	1 from the first skip until the age work takes it back
+ * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
+ *		held for writing
  * @lock:	protects @single, @large, @nr and @dead; irq safe, innermost
  * @dead:	no CPU can use translations of @mm any more
  * @nr:		parked base pages
@@ -61,6 +63,7 @@ struct fpr_ctx {
 	u64 skipped;
 	u64 awaited;
 	int owed;
+	bool keyed;
 
 	/* Protects the pool: the members down to @large. */
 	spinlock_t lock;

@@ -22,7 +22,6 @@
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
-#include <linux/pkeys.h>
 #include <linux/vmstat.h>
 
 #include <asm/tlbflush.h>
@@ -63,9 +62,9 @@ static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
 
 	spin_lock_irqsave(&ctx->lock, flags);
 	/*
-	 * Again under the lock: a drain credits its flush before it takes the
-	 * pool, so a frame that comes after it is clean, or waits for the next.
-	 * And exit may have taken the pool; nobody can reach the frame then.
+	 * Again under the lock: a flush that was credited since then has made
+	 * the frame clean, and a frame that is parked for nothing waits for the
+	 * next drain. Exit may have taken the pool; nobody can reach it then.
 	 */
 	if (ctx->dead || !fpr_tag_is_stale(tag, ctx)) {
 		spin_unlock_irqrestore(&ctx->lock, flags);
@@ -270,21 +269,17 @@ static bool fpr_frame_suits(struct page *page, gfp_t gfp)
  * With protection keys threads of a process differ in their rights, and a
  * stale translation has the key of the mapping it came from. What reads into
  * recycled frames is not only the mapping of the fault, which has a key or
- * not: read-ahead does not stop at its ends. So no process with keys recycles.
+ * not: read-ahead does not stop at its ends. So once a mapping has had a key the
+ * process does not recycle any more; pkey_free() takes no key off a mapping.
  *
- * Under the lock of the pool, and the frame is taken under the same. If the
- * munmap that skipped had taken mmap_lock after the pkey_mprotect() that gives a
- * key to pages, it came after pkey_alloc(), too, and so did parking: we would
- * see the key. So it came before, and __fpr_mprotect() sees what is owed.
+ * Under the lock of the pool, and the frame is taken under the same. If there
+ * was no key yet, the frame was parked before the first one came, and
+ * __fpr_mprotect(), which notes the key first, sees what is owed.
  */
-static bool fpr_has_keys(struct mm_struct *mm)
+static bool fpr_has_keys(struct fpr_ctx *ctx)
 {
-#ifdef CONFIG_ARCH_HAS_PKEYS
-	return READ_ONCE(mm_pkey_allocation_map(mm)) & ~1 &&
+	return READ_ONCE(ctx->keyed) &&
 	       !fpr_mutated(MUTATE_fpr_recycle_keyed);
-#else
-	return false;
-#endif
 }
 
 /**
@@ -320,7 +315,7 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
 
 	spin_lock_irq(&ctx->lock);
 	page = list_first_entry_or_null(&ctx->single, struct page, lru);
-	if (page && fpr_frame_suits(page, gfp) && !fpr_has_keys(ctx->mm)) {
+	if (page && fpr_frame_suits(page, gfp) && !fpr_has_keys(ctx)) {
 		list_del(&page->lru);
 		ctx->nr--;
 	} else {

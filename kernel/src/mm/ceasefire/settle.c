@@ -45,6 +45,7 @@
 #include <linux/mm.h>
 #include <linux/notifier.h>
 #include <linux/oom.h>
+#include <linux/pkeys.h>
 #include <linux/vmstat.h>
 
 #include <asm/tlbflush.h>
@@ -421,6 +422,8 @@ void __fpr_mprotect(struct vm_area_struct *vma)
 {
 	struct fpr_ctx *ctx = vma->vm_mm->fpr;
 
+	if (ctx && vma_pkey(vma))
+		WRITE_ONCE(ctx->keyed, true);
 	if (vma->vm_file && ctx && fpr_is_owed(ctx) &&
 	    !fpr_mutated(MUTATE_fpr_no_mprotect))
 		fpr_flush(ctx);

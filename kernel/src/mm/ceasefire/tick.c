@@ -79,11 +79,12 @@ void __fpr_tick(void)
 static bool fpr_cpu_caught_up(struct mm_struct *mm, u64 gen, int cpu)
 {
 	struct tlb_state *state = per_cpu_ptr(&cpu_tlbstate, cpu);
+	struct mm_struct *loaded = READ_ONCE(state->loaded_mm);
 	u16 asid;
 
-	if (READ_ONCE(state->loaded_mm) == LOADED_MM_SWITCHING)
+	if (loaded == LOADED_MM_SWITCHING)
 		return false;
-	if (READ_ONCE(state->loaded_mm) != mm ||
+	if (loaded != mm ||
 	    per_cpu(cpu_tlbstate_shared.is_lazy, cpu))
 		return true;
 	asid = READ_ONCE(state->loaded_mm_asid);

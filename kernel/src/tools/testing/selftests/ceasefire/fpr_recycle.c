@@ -244,9 +244,10 @@ static int new_key(void)
 
 /*
  * The pages of a mapping with a protection key are for threads that hold it.
- * The peer does not, but its stale translations have no key.
+ * The peer does not, but its stale translations have no key. A mapping keeps a
+ * key that is freed.
  */
-static void protection_key(void)
+static void with_key(bool freed)
 {
 	struct tfile f, g;
 	long recycles;
@@ -257,6 +258,8 @@ static void protection_key(void)
 	key = new_key();
 	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
 	MUST(pkey_mprotect(q, FEW * PAGE, PROT_READ, key));
+	if (freed)
+		MUST(pkey_free(key));
 	p = park(&f, PAGES);
 	recycles = vmstat("fpr_recycle");
 	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
@@ -266,6 +269,16 @@ static void protection_key(void)
 	ENSURE(peer_count(q, FEW, FAULTED) == FEW, "the peer holds the key");
 	ENSURE(!recycles, "a mapping with a key got %ld recycled frames",
 	       recycles);
+}
+
+static void protection_key(void)
+{
+	with_key(false);
+}
+
+static void freed_key(void)
+{
+	with_key(true);
 }
 
 /*
@@ -281,10 +294,11 @@ static void key_beside(void)
 
 	start(&f, &g, 2 * FEW);
 	key = new_key();
-	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
 	v = mmap(NULL, FEW * PAGE, PROT_READ, MAP_SHARED, g.fd, FEW * PAGE);
 	ENSURE(v != MAP_FAILED, "mmap: %m");
+	/* Before the process uses FPR. */
 	MUST(pkey_mprotect(v, FEW * PAGE, PROT_READ, key));
+	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
 	p = park(&f, PAGES);
 	recycles = vmstat("fpr_recycle");
 	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
@@ -449,6 +463,7 @@ int main(int argc, char **argv)
 		{ "other_process", other_process, 0 },
 		{ "remote_fault", remote_fault, 0 },
 		{ "protection_key", protection_key, 0 },
+		{ "freed_key", freed_key, 0 },
 		{ "key_beside", key_beside, 0 },
 		{ "key_flushes", key_flushes, 0 },
 		{ "protected_later", protected_later, 0 },
