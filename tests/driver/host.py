@@ -54,8 +54,8 @@ def _execute(job: Job, log: Path, scratch: Path, stop: threading.Event) -> int |
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        keep_nice(process)
         try:
+            keep_nice(process)
             return _wait(process, job.timeout, stop)
         finally:
             kill_group(process, _KILL_WAIT)

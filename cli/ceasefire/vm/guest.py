@@ -173,9 +173,9 @@ def _supervise(
         env=environment,
         start_new_session=True,
     )
-    keep_nice(process)
     pumps: list[_Pump] = []
     try:
+        keep_nice(process)
         for stream, sink in (
             (process.stdout, sinks[0] or out.extend),
             (process.stderr, sinks[1] or err.extend),

@@ -171,8 +171,8 @@ unsigned int fpr_ctx_count(void)
 /* Has a mapping a protection key? Those that come later, __fpr_mprotect() sees */
 static bool fpr_any_key(struct mm_struct *mm)
 {
-	struct vm_area_struct *vma;
 	VMA_ITERATOR(vmi, mm, 0);
+	struct vm_area_struct *vma;
 
 	for_each_vma(vmi, vma)
 		if (vma_pkey(vma))
