@@ -3,7 +3,8 @@
  * tlbcheck: asks the checker below this guest
  *
  * Exit status: 0; of the command with run, or 1 if that was 0 and there were
- * violations; 2 for wrong use; 77 where no checker runs.
+ * violations; 1 if the log takes no more marks; 2 for wrong use; 77 where no
+ * checker runs.
  */
 #include <errno.h>
 #include <signal.h>
@@ -64,7 +65,11 @@ static int mark(const char *text)
 		fprintf(stderr, "tlbcheck: '%s' is not a number\n", text);
 		return WRONG_USE;
 	}
-	tlb_check_call(TLB_CHECK_MARK, value, 0, 0, 0);
+	if (tlb_check_call(TLB_CHECK_MARK, value, 0, 0, 0)) {
+		fputs("tlbcheck: the log takes no more marks from programs\n",
+		      stderr);
+		return 1;
+	}
 	return 0;
 }
 

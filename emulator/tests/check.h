@@ -6,6 +6,7 @@
 #include "guest.h"
 
 extern char user_read[], user_write[], user_cpuid[];
+extern char slid_read[], _text[];
 
 /* An address space with four pages at UVA, all of frame old; another frame. */
 extern u64 root, old, new;

@@ -27,6 +27,73 @@ static void ring3_refused(void)
 	expect_eq(N(REFUSED), 4);
 }
 
+/* What the kernel has armed a program may not take back. */
+static void ring3_disarm(void)
+{
+	start();
+	make_stale();
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	expect_eq(user(user_cpuid, TLB_CHECK_DISARM, UVA, PAGE, 0),
+		  TLB_CHECK_ENOENT);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 1);
+	/* Beside a range of the kernel its own stays its own. */
+	expect_eq(user(user_cpuid, TLB_CHECK_ARM, UVA + PAGE, PAGE, 0), 0);
+	expect_eq(user(user_cpuid, TLB_CHECK_DISARM, UVA, 2 * PAGE, 0), 0);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 2);
+	expect_eq(tlb_check_disarm((void *)UVA, 4 * PAGE), 0);
+	expect_eq(tlb_check_disarm((void *)UVA, 4 * PAGE), TLB_CHECK_ENOENT);
+}
+
+/* Programs cannot take all the room; ranges that touch take little. */
+static void room(void)
+{
+	tlb_check_u64 r[3];
+	u64 va = UVA;
+	int i;
+
+	start();
+	for (i = 0; i < 2000; i++)
+		expect_eq(user(user_cpuid, TLB_CHECK_ARM, va + i * PAGE, PAGE,
+			       0), 0);
+	tlb_check_call(TLB_CHECK_DISARM, va, 2000 * PAGE, 0, r);
+	expect_eq(r[0], 1);
+	for (i = 0; i < 1024; i++)
+		expect_eq(user(user_cpuid, TLB_CHECK_ARM, va + 2 * i * PAGE,
+			       PAGE, 0), 0);
+	expect_eq(user(user_cpuid, TLB_CHECK_ARM, va + 2 * i * PAGE, PAGE, 0),
+		  TLB_CHECK_ENOSPC);
+	for (; i < 4096; i++)
+		expect_eq(tlb_check_arm((void *)(va + 2 * i * PAGE), PAGE), 0);
+	expect_eq(tlb_check_arm((void *)(va + 2 * i * PAGE), PAGE),
+		  TLB_CHECK_ENOSPC);
+	tlb_check_call(TLB_CHECK_DISARM, va, 8192 * PAGE, 0, r);
+	expect_eq(r[0], 4096);
+}
+
+/* The middle of a range, and its ends. */
+static void disarm_part(void)
+{
+	start();
+	for (u64 i = 0; i < 4; i++)
+		expect_eq(read8(UVA + i * PAGE), old);
+	for (u64 i = 0; i < 4; i++)
+		remap(root, UVA + i * PAGE, new);
+	expect_eq(tlb_check_arm((void *)UVA, 4 * PAGE), 0);
+	expect_eq(tlb_check_disarm((void *)(UVA + PAGE), PAGE), 0);
+	for (u64 i = 0; i < 4; i++)
+		expect_eq(read8(UVA + i * PAGE), old);
+	expect_eq(N(ARMED), 3);
+	expect_eq(N(TRANSIENT), 1);
+	expect_eq(tlb_check_disarm((void *)(UVA - PAGE), 2 * PAGE), 0);
+	expect_eq(tlb_check_disarm((void *)(UVA + 3 * PAGE), 9 * PAGE), 0);
+	for (u64 i = 0; i < 4; i++)
+		expect_eq(read8(UVA + i * PAGE), old);
+	expect_eq(N(ARMED), 4);
+	expect_eq(N(TRANSIENT), 4);
+}
+
 static void commands(void)
 {
 	start();
@@ -45,15 +112,32 @@ static void commands(void)
 	expect_eq(tlb_check_call(TLB_CHECK_UNWATCH, 0, 0, 0, 0),
 		  TLB_CHECK_ENOENT);
 	expect_eq(N(EVENTS), 0);
-	for (int i = 0; i < 1024; i++)
-		expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
-	expect_eq(tlb_check_arm((void *)UVA, PAGE), TLB_CHECK_ENOSPC);
+	expect_eq(tlb_check_disarm((void *)UVA, 0), TLB_CHECK_EINVAL);
+	expect_eq(tlb_check_disarm((void *)UVA, -1ul), TLB_CHECK_EINVAL);
+	/* Once or twice is the same. */
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
 	make_stale();
 	expect_eq(read8(UVA), old);
 	expect_eq(N(ARMED), 1);
 	tlb_check_call(TLB_CHECK_RESET, 0, 0, 0, 0);
 	expect_eq(N(ARMED), 0);
 	expect_eq(N(VIOLATIONS), 0);
+}
+
+/* The kernel runs elsewhere than it was linked to; the log names slid_read. */
+static void text_slide(void)
+{
+	u64 slide = KVA - ((u64)slid_read & -PAGE);
+	u64 (*read)(u64) = (u64 (*)(u64))(slid_read + slide);
+
+	start();
+	map(root, KVA, (u64)slid_read & -PAGE, P);
+	make_stale();
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	expect_eq(tlb_check_call(TLB_CHECK_TEXT, (u64)_text + slide, 0, 0, 0), 0);
+	expect_eq(read(UVA), old);
+	expect_eq(N(ARMED), 1);
 }
 
 /* A program arms under the root of its half; the kernel uses the other. */
@@ -70,6 +154,23 @@ static void armed_in_both_halves(void)
 	expect_eq(read8(UVA + PAGE), old);
 	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
 	set_cr3(pair | 1);
+	make_stale();
+	expect_eq(read8(UVA), old);
+	expect_eq(N(ARMED), 1);
+}
+
+/* The same without PCIDs to tell by. pti=on */
+static void armed_in_both_halves_no_pcid(void)
+{
+	u64 pair;
+
+	start();
+	pair = new_root_pair();
+	for (u64 i = 1; i < 512; i++)
+		((u64 *)pair)[i] = ((u64 *)(pair + PAGE))[i] = ((u64 *)root)[i];
+	set_cr3(pair + PAGE);
+	expect_eq(tlb_check_arm((void *)UVA, PAGE), 0);
+	set_cr3(pair);
 	make_stale();
 	expect_eq(read8(UVA), old);
 	expect_eq(N(ARMED), 1);
@@ -193,9 +294,14 @@ static void no_cache(void)
 
 const struct test tests_control[] = {
 	{ "ring3_refused", ring3_refused, "check" },
+	{ "ring3_disarm", ring3_disarm, "check" },
+	{ "room", room, "check" },
+	{ "disarm_part", disarm_part, "check" },
 	{ "commands", commands, "check" },
+	{ "text_slide", text_slide, "check" },
 	{ "armed_neighbour", armed_neighbour, "neighbour" },
 	{ "armed_in_both_halves", armed_in_both_halves, "check" },
+	{ "armed_in_both_halves_no_pcid", armed_in_both_halves_no_pcid, "pti" },
 	{ "window", window, "window" },
 	{ "process", process, "process" },
 	{ "sample", sample, "sample" },

@@ -178,6 +178,14 @@ fault:
 	stac
 	jmp caught
 
+/* Runs at another address than it is linked to. */
+	.text
+	.align 64
+	.globl slid_read
+slid_read:
+	mov (%rdi), %rax
+	ret
+
 /* Ring 3 runs these, in a page that the tests map for it. */
 	.section .user, "ax"
 	.align 4096

@@ -22,8 +22,11 @@
 #include "exec/tlb-tags.h"
 #include "tlb-check-internal.h"
 
-#define MAX_RANGES 1024
-#define MAX_PROCESSES 256
+/* User mode may use up the first number only: the rest is for the kernel. */
+#define MAX_USER_RANGES 1024
+#define MAX_RANGES 4096
+#define MAX_USER_PROCESSES 256
+#define MAX_PROCESSES 320
 #define MAX_USER_MARKS 10000
 #define PFN_SHIFT 12
 #define PTI_ROOT_BIT 0x1000ull
@@ -106,43 +109,88 @@ bool tlb_check_process_watched(CPUState *cpu)
     return false;
 }
 
-static int arm(CPUState *cpu, bool privileged, uint64_t start, uint64_t bytes)
+/* Under the lock. */
+static void remove_range(unsigned i)
 {
-    if (!bytes || start + bytes < start) {
-        return EINVAL;
-    }
-    QEMU_LOCK_GUARD(&tlb_check->lock);
-    if (nranges == MAX_RANGES) {
+    ranges[i] = ranges[nranges - 1];
+    qatomic_set(&nranges, nranges - 1);
+}
+
+static int add_range(const Range *r)
+{
+    if (nranges >= (r->privileged ? MAX_RANGES : MAX_USER_RANGES)) {
         return ENOSPC;
     }
-    ranges[nranges] = (Range) { current_root(cpu), start, start + bytes,
-                                privileged };
+    ranges[nranges] = *r;
     qatomic_set(&nranges, nranges + 1);
     return 0;
 }
 
-static int disarm(CPUState *cpu, bool privileged, uint64_t start,
-                  uint64_t bytes, uint64_t *removed)
+/* Ranges of one owner that touch become one, so that no two ever touch. */
+static int arm(CPUState *cpu, bool privileged, uint64_t start, uint64_t bytes)
 {
-    hwaddr root = current_root(cpu);
+    Range r = { current_root(cpu), start, start + bytes, privileged };
 
-    *removed = 0;
+    if (!bytes || r.end < start) {
+        return EINVAL;
+    }
     QEMU_LOCK_GUARD(&tlb_check->lock);
     for (unsigned i = 0; i < nranges;) {
-        if (ranges[i].start >= start && ranges[i].end - start <= bytes &&
-            same_root(ranges[i].root, root) &&
-            (privileged || !ranges[i].privileged)) {
-            ranges[i] = ranges[nranges - 1];
-            qatomic_set(&nranges, nranges - 1);
-            ++*removed;
+        if (ranges[i].start <= r.end && r.start <= ranges[i].end &&
+            ranges[i].privileged == privileged &&
+            same_root(ranges[i].root, r.root)) {
+            r.start = MIN(r.start, ranges[i].start);
+            r.end = MAX(r.end, ranges[i].end);
+            remove_range(i);
         } else {
             i++;
         }
     }
-    return *removed ? 0 : ENOENT;
+    return add_range(&r);
 }
 
-static int watch(CPUState *cpu, bool on)
+/* What lies in the middle of a range leaves two, or without room its front. */
+static int disarm(CPUState *cpu, bool privileged, uint64_t start,
+                  uint64_t bytes, uint64_t *changed)
+{
+    hwaddr root = current_root(cpu);
+    uint64_t end = start + bytes;
+    int status = 0;
+
+    *changed = 0;
+    if (!bytes || end < start) {
+        return EINVAL;
+    }
+    QEMU_LOCK_GUARD(&tlb_check->lock);
+    for (unsigned i = 0; i < nranges;) {
+        Range r = ranges[i];
+
+        if (r.start >= end || start >= r.end || !same_root(r.root, root) ||
+            (r.privileged && !privileged &&
+             !tlb_check_mutated(TLB_CHECK_CPL_IGNORED))) {
+            i++;
+            continue;
+        }
+        ++*changed;
+        if (r.start >= start && r.end <= end) {
+            remove_range(i);
+            continue;
+        }
+        if (r.start < start) {
+            ranges[i].end = start;
+            r.start = end;
+            if (r.end > end) {
+                status = add_range(&r);
+            }
+        } else {
+            ranges[i].start = end;
+        }
+        i++;
+    }
+    return *changed ? status : ENOENT;
+}
+
+static int watch(CPUState *cpu, bool privileged, bool on)
 {
     hwaddr root = current_root(cpu);
 
@@ -159,7 +207,7 @@ static int watch(CPUState *cpu, bool on)
     if (!on) {
         return ENOENT;
     }
-    if (nprocesses == MAX_PROCESSES) {
+    if (nprocesses >= (privileged ? MAX_PROCESSES : MAX_USER_PROCESSES)) {
         return ENOSPC;
     }
     processes[nprocesses] = root;
@@ -176,8 +224,7 @@ static void forget_roots(uint64_t pfn, uint64_t count)
     QEMU_LOCK_GUARD(&tlb_check->lock);
     for (unsigned i = 0; i < nranges;) {
         if ((ranges[i].root >> PFN_SHIFT) - pfn < count) {
-            ranges[i] = ranges[nranges - 1];
-            qatomic_set(&nranges, nranges - 1);
+            remove_range(i);
         } else {
             i++;
         }
@@ -256,9 +303,9 @@ int tlb_check_command(CPUState *cpu, bool privileged, uint32_t command,
     case TLB_CHECK_DISARM:
         return disarm(cpu, privileged, arg[0], arg[1], &out[0]);
     case TLB_CHECK_WATCH:
-        return watch(cpu, true);
+        return watch(cpu, privileged, true);
     case TLB_CHECK_UNWATCH:
-        return watch(cpu, false);
+        return watch(cpu, privileged, false);
     case TLB_CHECK_MARK:
         /* Programs may not fill the disk of the host. */
         if (!privileged && qatomic_fetch_inc(&user_marks) >= MAX_USER_MARKS) {

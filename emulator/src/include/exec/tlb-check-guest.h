@@ -27,7 +27,7 @@ enum tlb_check_command {
     /* RBX: version, RCX: TLB_CHECK_FEATURE_*, RDX: tags with entries */
     TLB_CHECK_FEATURES = 1,
     TLB_CHECK_ARM = 2,          /* start, bytes: nothing may use these now */
-    TLB_CHECK_DISARM = 3,       /* start, bytes: RBX: how many ranges */
+    TLB_CHECK_DISARM = 3,       /* start, bytes; RBX: ranges that it changed */
     TLB_CHECK_WATCH = 4,        /* check this address space (process=on) */
     TLB_CHECK_UNWATCH = 5,
     TLB_CHECK_MARK = 6,         /* value: a line in the log */
@@ -156,7 +156,8 @@ static inline int tlb_check_present(void)
  * mprotect(PROT_NONE). Where access stays allowed the kernel may change the page
  * at any time (reclaim, migration, copy on write) and flush a little later, which
  * would be reported. Disarm before the range is mapped again. Holds for the
- * calling address space, until it is disarmed or goes away.
+ * calling address space, until it is disarmed or goes away. Ranges that touch
+ * count as one.
  *
  * Return: 0, or a positive errno value: no space for more ranges.
  */
@@ -169,9 +170,12 @@ static inline unsigned int tlb_check_arm(const void *start, unsigned long bytes)
 /**
  * tlb_check_disarm() - take back tlb_check_arm()
  * @start: first byte
- * @bytes: length; ranges that lie in here entirely are removed
+ * @bytes: length; armed or not, afterwards nothing of it is
  *
- * Return: 0, or a positive errno value: there was none.
+ * What CPL 0 armed only CPL 0 disarms.
+ *
+ * Return: 0, or a positive errno value: nothing of it was armed; no space for
+ * what is left behind it.
  */
 static inline unsigned int tlb_check_disarm(const void *start,
                                             unsigned long bytes)
