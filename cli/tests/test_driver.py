@@ -152,6 +152,16 @@ def test_jobs_of_a_lane_never_run_beside_each_other(empty_build: Path) -> None:
     assert run_all(both, verbose=False) == 0
 
 
+def test_the_lane_of_guests_helps_when_it_is_empty(empty_build: Path) -> None:
+    meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
+    here, there = str(empty_build / "here"), str(empty_build / "there")
+    jobs = [
+        host_job(meet.format(*pair), name=f"x/{pair[0][-4:]}", format="status", lane="beside")
+        for pair in ((here, there), (there, here))
+    ]
+    assert run_all(jobs, verbose=False) == 0
+
+
 def test_job_waits_for_the_other_lane(empty_build: Path) -> None:
     made = empty_build / "made"
     built = host_job(f"sleep 1; touch {made}", name="build/x", format="status", lane="beside")
@@ -268,6 +278,9 @@ def test_late_plan_is_refused(text: str) -> None:
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m'}]\n",
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', catch='luck'}]\n",
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', reported='x'}]\n",
+        "[[job]]\nname='a'\nkind='guest'\nemulator='checking'\nmutations=[{name='m', test='t'}]\n",
+        "[[job]]\nname='a'\nkind='guest'\n"
+        "mutations=[{name='m', test='t', reported='old', unreported='x'}]\n",
         "[[job]]\nname='a'\nkind='guest'\nlane='third'\ncommand='c'\n",
         "[[job]]\nname='a'\nlike='b'\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nafter=['s/b']\n",

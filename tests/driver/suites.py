@@ -27,7 +27,8 @@ class Mutation:
     test: a shell command. catch: what counts as noticed: the test fails, the kernel log shows a
     complaint, the kernel crashes, the test does not end. control: run it unmutated first, "always",
     "never", or when the kernel is "damaged", which is when it has complained since. reported: the
-    class of violation that an emulator which checks has to report; jobs on others do not look.
+    class of violation that an emulator which checks has to report, or unreported: why it reports
+    none. Jobs on other emulators do not look; those on this one have to say one of both.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Mutation:
     catch: tuple[str, ...] = ("fail",)
     control: str = "always"
     reported: str = ""
+    unreported: str = ""
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,9 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
         raise UsageError(f"{where}: control is for jobs with mutations")
     if job.expect not in ("pass", "fail") or (job.expect == "fail") != bool(job.because):
         raise UsageError(f"{where}: expect is pass or fail; fail goes with a pattern in because")
+    silent = [m.name for m in job.mutations if not m.reported and not m.unreported]
+    if job.emulator == "checking" and silent:
+        raise UsageError(f"{where}: {silent[0]} is reported, or has a reason in unreported")
     return job
 
 
@@ -196,6 +201,8 @@ def _mutation(where: str, table: dict[str, Any]) -> Mutation:
         raise UsageError(f"{where}: mutation {mutation.name}: control is of {', '.join(CONTROLS)}")
     if mutation.reported and mutation.reported not in CLASSES:
         raise UsageError(f"{where}: mutation {mutation.name}: reported is of {', '.join(CLASSES)}")
+    if mutation.reported and mutation.unreported:
+        raise UsageError(f"{where}: mutation {mutation.name}: reported, or unreported")
     if not set(mutation.catch) <= set(CATCHES):
         raise UsageError(f"{where}: mutation {mutation.name}: catch is of {', '.join(CATCHES)}")
     return mutation
