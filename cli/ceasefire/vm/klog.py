@@ -123,19 +123,16 @@ def scan(lines: Iterable[str], allow: Sequence[str] = ()) -> LogVerdict:
 def emulator_failed(verdict: LogVerdict) -> str:
     """Say what the emulator did wrong in a boot that failed only for that; empty if nothing.
 
-    Two known mistakes. The kernel patches its own code while it boots, with a breakpoint in the
+    One known mistake. The kernel patches its own code while it boots, with a breakpoint in the
     place of the first byte meanwhile. QEMU 7.2, which Debian 12 has, may go on executing the
-    breakpoint afterwards with several emulated CPUs; about one boot in a hundred ends so. And QEMU
-    10.0 may look up a device of the old memory map in the new one while the kernel sizes PCI
-    resources, and stops itself. Nothing was run by then, so that booting again hides nothing. Once
-    the command has started either is a failure as any other.
+    breakpoint afterwards with several emulated CPUs; about one boot in a hundred ends so. Nothing
+    was run by then, so that booting again hides nothing. Once the command has started it is a
+    failure as any other.
     """
     if verdict.booted or not verdict.reports:
         return ""
     first = message(verdict.reports[0].text[0])
-    if first.startswith("Oops: int3"):
-        return "lost a code patch"
-    return "lost a device" if "iotlb_to_section: Assertion" in first else ""
+    return "lost a code patch" if first.startswith("Oops: int3") else ""
 
 
 def describe(verdict: LogVerdict) -> str:
