@@ -228,6 +228,11 @@ static void revive_kswapd(void)
 	file_close(&cache);
 }
 
+static bool kswapd_has_given_up(void)
+{
+	return read_kb("/proc/zoneinfo", "  node_unreclaimable") == 1;
+}
+
 /* kswapd looks for pages to evict although there is a pool. */
 static bool kswapd_prefers_eviction(long scanned)
 {
@@ -249,6 +254,10 @@ static void by_kswapd(void)
 	leave_little(&stranger);
 	/* An allocation may be faster than kswapd and drain itself: once more. */
 	for (i = 0; i < 2 * WAITS && vmstat("fpr_drain_kswapd") == drains; i++) {
+		if (i == WAITS && kswapd_has_given_up()) {
+			revive_kswapd();
+			leave_little(&stranger);
+		}
 		if (i % WAITS == 0 && fpr_sysfs("parked") < LARGE_POOL / 2) {
 			file_fill(&f, 0, LARGE_POOL, OWN);
 			free_stale(&f);
