@@ -401,6 +401,32 @@ static void stale_across_tags(void)
 	expect(N(RESTORED) >= 1);
 }
 
+/* Another root under the same tag, and nothing was dropped. */
+static void other_space(void)
+{
+	u64 other;
+
+	start();
+	other = new_root();
+	map(other, UVA, new, P | RW | US | D);
+	map(other, UVA + PAGE, old, P | RW | US | D);
+	set_cr4(get_cr4() | CR4_PCIDE);
+	set_cr3(root | 1);
+	expect_eq(read8(UVA), old);
+	expect_eq(read8(UVA + PAGE), old);
+	set_cr3(other | 1 | KEEP);
+	/* What both have is right, wherever it comes from. */
+	expect_eq(read8(UVA + PAGE), old);
+	expect_eq(N(VIOLATIONS), 0);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(SPACE), 1);
+	expect_eq(N(VIOLATIONS), 1);
+	set_cr3(other | 1);
+	expect_eq(read8(UVA), new);
+	expect_eq(read8(UVA), new);
+	expect_eq(N(VIOLATIONS), 1);
+}
+
 const struct test tests_check[] = {
 	{ "transient", transient, "check" },
 	{ "armed", armed, "check" },
@@ -421,5 +447,6 @@ const struct test tests_check[] = {
 	{ "fetch_victim", fetch_victim, "check" },
 	{ "user_mode", user_mode, "check" },
 	{ "stale_across_tags", stale_across_tags, "check" },
+	{ "other_space", other_space, "check" },
 	{ 0, 0, 0 }
 };

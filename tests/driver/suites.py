@@ -14,7 +14,7 @@ from ceasefire.errors import UsageError
 KINDS = ("host", "guest")
 FORMATS = ("ktap", "pytest", "meson", "status")
 CONTROLS = ("always", "damaged", "never")
-CLASSES = ("freed", "owner", "cache", "table", "armed", "old")
+CLASSES = ("freed", "owner", "cache", "space", "table", "armed", "old")
 LANES = ("guests", "beside")
 BUILD = "build"
 CATCHES = ("fail", "log", "crash", "timeout")

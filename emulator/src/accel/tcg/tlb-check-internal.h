@@ -149,7 +149,7 @@ bool tlb_check_process_watched(CPUState *cpu);
 
 /* tlb-check-report.c */
 typedef struct TLBCheckReport {
-    const char *class;          /* freed, owner, cache, table, armed, old */
+    const char *class;          /* freed, owner, cache, space, table, armed, old */
     const char *kind;           /* unmapped, frame, rights, dirty, walk */
     vaddr addr;
     MMUAccessType type;

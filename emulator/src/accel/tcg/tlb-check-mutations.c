@@ -34,6 +34,7 @@ static const char *const mutation_names[TLB_CHECK_MUTATIONS + 1] = {
     [TLB_CHECK_ROOTS_IGNORED] = "roots-ignored",
     [TLB_CHECK_HALVES_IGNORED] = "halves-ignored",
     [TLB_CHECK_CPL_IGNORED] = "cpl-ignored",
+    [TLB_CHECK_SPACES_IGNORED] = "spaces-ignored",
 };
 
 /* @names: names with colons between them. */

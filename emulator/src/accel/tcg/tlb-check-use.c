@@ -8,7 +8,10 @@
  * violation when something says that the flush should be over:
  *
  *   freed, owner, cache  the frame was given away after the fill
- *   table                a page table on the way was (agreeing or not)
+ *   space                it was filled in another address space: the CPU left
+ *                        that and dropped nothing
+ *   table                a page table on the way was given away (agreeing or
+ *                        not)
  *   armed                the guest armed the address in this address space
  *   old                  stale for old-ms: a guess, hosts can stall
  *
@@ -28,7 +31,9 @@
 
 #define PFN_SHIFT 12
 
-enum { RANK_TRANSIENT, RANK_OLD, RANK_ARMED, RANK_TABLE, RANK_FRAME };
+enum {
+    RANK_TRANSIENT, RANK_OLD, RANK_ARMED, RANK_TABLE, RANK_SPACE, RANK_FRAME
+};
 
 static const char *const event_names[] = {
     [TLB_CHECK_FREED] = "freed",
@@ -201,6 +206,14 @@ static bool tables_unharmed(TLBCheckEntry *e)
            !table_given_away(e, &event, &table);
 }
 
+/* Does an entry belong to another address space? Global ones belong to all. */
+static bool of_other_space(CPUState *cpu, const CPUTLBEntryFull *full)
+{
+    return full->check.ntables && !full->extra.x86.global &&
+           full->check.tables[0] != tlb_check_ops(cpu)->root(cpu) >> PFN_SHIFT &&
+           !tlb_check_mutated(TLB_CHECK_SPACES_IGNORED);
+}
+
 /*
  * A use that is not right at first sight: walk, and judge. Apart from the rest,
  * which is done for each use and has no room for what only this needs.
@@ -263,6 +276,13 @@ judge(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr, MMUAccessType type,
                 rank = RANK_ARMED;
                 r.class = "armed";
             }
+        }
+        if (of_other_space(cpu, full)) {
+            tlb_check_count(cpu, TLB_CHECK_N_SPACE);
+            rank = RANK_SPACE;
+            r.class = "space";
+            r.event = NULL;
+            r.table = 0;
         }
         if (tlb_check_frames_since(full->phys_addr >> PFN_SHIFT, e->seq,
                                    &frame_event)) {

@@ -56,7 +56,7 @@ enum tlb_check_counter {
     TLB_CHECK_N_SKIPPED,        /* left out by sample= */
     TLB_CHECK_N_TRANSIENT,      /* stale, and nothing says that it is wrong */
     TLB_CHECK_N_DIRTY,          /* writes that did not set the dirty bit */
-    TLB_CHECK_N_VIOLATIONS,     /* uses with one or more of the next six */
+    TLB_CHECK_N_VIOLATIONS,     /* uses of the next six, or of SPACE */
     TLB_CHECK_N_FREED,
     TLB_CHECK_N_OWNER,
     TLB_CHECK_N_CACHE,
@@ -70,6 +70,7 @@ enum tlb_check_counter {
     TLB_CHECK_N_SWITCHES,       /* changes of the TLB tag (PCID) */
     TLB_CHECK_N_RESTORED,       /* of them to a tag with entries kept */
     TLB_CHECK_N_EVICTED,        /* tags that lost their entries to others */
+    TLB_CHECK_N_SPACE,
     TLB_CHECK_COUNTERS
 };
 
@@ -93,6 +94,7 @@ enum tlb_check_counter {
     [TLB_CHECK_N_SWITCHES] = "switches",            \
     [TLB_CHECK_N_RESTORED] = "restored",            \
     [TLB_CHECK_N_EVICTED] = "evicted",              \
+    [TLB_CHECK_N_SPACE] = "space",                  \
 }
 
 #ifndef TLB_CHECK_HOST
