@@ -358,7 +358,7 @@ static void stream_under_pressure(void)
 	hopeless = vmstat("pgscan_direct");
 	leave_free(total * 3 / 10);
 	stranger_fill(&stranger, FILL_ANON, (size_t)total / 10);
-	end = seconds() + 10;
+	end = seconds() + 4;
 	while (seconds() < end) {
 		size_t at;
 

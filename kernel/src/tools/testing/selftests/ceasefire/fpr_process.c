@@ -397,7 +397,7 @@ static void many_processes(void)
 
 	fpr_skip_local();
 	file_make(&file, ON_TMPFS, PAGES, OWN);
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < 100; i++) {
 		pid_t pid = (pid_t)MUST(fork());
 
 		if (!pid) {
