@@ -8,7 +8,6 @@ user's process takes the rights to read its /proc/PID/smaps.
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -131,8 +130,5 @@ def show(pid: int, found: Sequence[Mapping]) -> None:
     columns = ["address", "rights", "KiB", "resident", "recycles", "why not", "file"]
     print_table(columns, rows, title=f"process {pid}", numbers_from=len(columns))
     good = [m for m in found if m.recycles]
-    share = sum(m.size_kib for m in good), sum(m.size_kib for m in found)
-    print(
-        f"{len(good)} of {len(found)} mappings recycle, {number(share[0])} of {number(share[1])} KiB",
-        file=sys.stdout,
-    )
+    part, whole = (number(sum(m.size_kib for m in some)) for some in (good, found))
+    print(f"{len(good)} of {len(found)} mappings recycle, {part} of {whole} KiB")
