@@ -28,6 +28,7 @@ struct file;
 struct fpr_ctx;
 struct ma_state;
 struct mmu_gather;
+struct vm_fault;
 struct vma_munmap_struct;
 
 /* What asked for a drain; same order as the FPR_DRAIN_* counters. */
@@ -40,6 +41,7 @@ enum fpr_drain_reason {
 	FPR_BY_ISOLATE,
 	FPR_BY_PCP,
 	FPR_BY_COMPACT,
+	FPR_BY_POISON,
 	FPR_BY_EXIT,
 };
 
@@ -70,6 +72,12 @@ DECLARE_STATIC_KEY_FALSE(fpr_used);
 unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 			     unsigned long len, unsigned long pgoff,
 			     unsigned long flags, vm_flags_t *vm_flags);
+int fpr_prctl(unsigned long operation, unsigned long arg3, unsigned long arg4,
+	      unsigned long arg5);
+void __fpr_exec_secure(struct mm_struct *mm);
+void __fpr_group_inherit(struct mm_struct *mm);
+void __fpr_group_exit(struct mm_struct *mm);
+void __fpr_creds_changed(struct mm_struct *mm);
 void __fpr_mapped(struct vm_area_struct *vma);
 void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 		    unsigned long end, enum fpr_claim who);
@@ -91,11 +99,20 @@ void __fpr_exit_end(struct mm_struct *mm);
 bool __fpr_park(struct page *page, unsigned int order, int site);
 void __fpr_assert_clean(struct page *page, unsigned int order);
 bool __fpr_folio_stale(struct folio *folio);
+void __fpr_poisoned(unsigned long pfn);
 void __fpr_fault_begin(struct vm_area_struct *vma);
 struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp);
+struct folio *__fpr_recycle_anon(struct vm_fault *vmf, bool zero);
 unsigned long __fpr_drain(enum fpr_drain_reason reason);
 void fpr_release_page(struct page *page, unsigned int order);
-bool __fpr_ksm_compatible(struct vm_area_struct *vma);
+bool __fpr_ksm_mergeable(struct page *page);
+void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte);
+bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte);
+bool __fpr_evict_later(struct folio *folio, int priority);
+bool __fpr_looks_at(struct vm_area_struct *vma);
+bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
+		       pte_t *pte);
+bool __fpr_evict_waits(struct folio *folio);
 void __fpr_mprotect(struct vm_area_struct *vma);
 
 static __always_inline bool fpr_on(void)
@@ -103,10 +120,31 @@ static __always_inline bool fpr_on(void)
 	return static_branch_unlikely(&fpr_used);
 }
 
-/* mm_init(): a new address space starts without a context (fork, exec). */
+/*
+ * mm_init(): a new address space starts without a context (fork, exec), but
+ * what prctl() has set goes on.
+ */
 static inline void fpr_mm_init(struct mm_struct *mm)
 {
 	mm->fpr = NULL;
+	mm->fpr_auto = current->mm ? READ_ONCE(current->mm->fpr_auto) : 0;
+	mm->fpr_group = NULL;
+	if (current->mm && unlikely(READ_ONCE(current->mm->fpr_group)))
+		__fpr_group_inherit(mm);
+}
+
+/* commit_creds(): whom a process trusts is for its old credentials only (I2). */
+static inline void fpr_creds_changed(struct mm_struct *mm)
+{
+	if (mm && unlikely(READ_ONCE(mm->fpr_group)))
+		__fpr_creds_changed(mm);
+}
+
+/* begin_new_exec(): a program with privileges that its caller lacks (I2). */
+static inline void fpr_exec_secure(struct mm_struct *mm)
+{
+	if (unlikely(mm->fpr_auto || mm->fpr_group))
+		__fpr_exec_secure(mm);
 }
 
 /*
@@ -118,7 +156,8 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 		      unsigned long pgoff, unsigned long flags,
 		      vm_flags_t *vm_flags)
 {
-	if (unlikely(flags & MAP_FPR)) {
+	if (unlikely(flags & MAP_FPR ||
+		     (file && len <= READ_ONCE(current->mm->fpr_auto)))) {
 		unsigned long area = __fpr_map_area(file, addr, len, pgoff,
 						    flags, vm_flags);
 
@@ -227,6 +266,8 @@ static inline void fpr_exit_end(struct mm_struct *mm)
 {
 	if (unlikely(mm->fpr))
 		__fpr_exit_end(mm);
+	if (unlikely(mm->fpr_group))
+		__fpr_group_exit(mm);
 }
 
 /*
@@ -257,6 +298,16 @@ static inline bool fpr_folio_stale(struct folio *folio)
 	return false;
 }
 
+/*
+ * action_result(), page_handle_poison(): a bad frame, which no entry maps any
+ * more, must not be read through a stale translation either (I5).
+ */
+static inline void fpr_poisoned(unsigned long pfn)
+{
+	if (fpr_on())
+		__fpr_poisoned(pfn);
+}
+
 /* __do_fault(): which mapping may recycle frames now (I2). */
 static inline void fpr_fault_begin(struct vm_area_struct *vma)
 {
@@ -279,16 +330,63 @@ static inline struct folio *fpr_recycle_noprof(struct address_space *mapping,
 /* Charged to the allocation site, as filemap_alloc_folio() is. */
 #define fpr_recycle(...)	alloc_hooks(fpr_recycle_noprof(__VA_ARGS__))
 
+/* A page of anonymous memory: a parked frame of the process, charged; or NULL. */
+static inline struct folio *fpr_recycle_anon_noprof(struct vm_fault *vmf,
+						    bool zero)
+{
+	return fpr_on() ? __fpr_recycle_anon(vmf, zero) : NULL;
+}
+
+#define fpr_recycle_anon(...)	alloc_hooks(fpr_recycle_anon_noprof(__VA_ARGS__))
+
 /* Return parked frames to the allocator; may flush, so it may sleep (I6). */
 static inline unsigned long fpr_drain(enum fpr_drain_reason reason)
 {
 	return fpr_on() ? __fpr_drain(reason) : 0;
 }
 
-/* vma_ksm_compatible(): pages of FPR mappings are never merged. */
-static inline bool fpr_ksm_compatible(struct vm_area_struct *vma)
+/* try_to_merge_one_page(): not while a stale translation may write to it (I2). */
+static inline bool fpr_ksm_mergeable(struct page *page)
 {
-	return !fpr_on() || __fpr_ksm_compatible(vma);
+	return !fpr_on() || __fpr_ksm_mergeable(page);
+}
+
+/* ptep_test_and_clear_young(): CPUs may have the entry until they are flushed. */
+static inline void fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
+{
+	if (fpr_on())
+		__fpr_young_cleared(vma, pte);
+}
+
+/* try_to_unmap_one(): true if no CPU has an entry that was just cleared (I3). */
+static inline bool fpr_evicted(struct vm_area_struct *vma, pte_t pte)
+{
+	return fpr_on() && __fpr_evicted(vma, pte);
+}
+
+/* folio_check_references(): true if a folio can be evicted better later. */
+static inline bool fpr_evict_later(struct folio *folio, int priority)
+{
+	return fpr_on() && __fpr_evict_later(folio, priority);
+}
+
+/* evict_folios(): true if a rejected folio is none the younger for it. */
+static inline bool fpr_evict_waits(struct folio *folio)
+{
+	return fpr_on() && __fpr_evict_waits(folio);
+}
+
+/* invalid_folio_referenced_vma(): with the bit set a page needs a flush. */
+static inline bool fpr_looks_at(struct vm_area_struct *vma)
+{
+	return fpr_on() && __fpr_looks_at(vma);
+}
+
+/* folio_referenced_one(): true if the use of a page does not count. */
+static inline bool fpr_only_clears(struct vm_area_struct *vma,
+				   unsigned long address, pte_t *pte)
+{
+	return fpr_on() && pte && __fpr_only_clears(vma, address, pte);
 }
 
 /* mprotect_fixup(): no translation keeps rights that the mapping loses (I2). */
@@ -303,6 +401,8 @@ static inline void fpr_mprotect(struct vm_area_struct *vma)
 #define FPR_MAP_FLAGS	0
 
 static inline void fpr_mm_init(struct mm_struct *mm) { }
+static inline void fpr_exec_secure(struct mm_struct *mm) { }
+static inline void fpr_creds_changed(struct mm_struct *mm) { }
 
 static inline unsigned long
 fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
@@ -358,20 +458,47 @@ static inline bool fpr_folio_stale(struct folio *folio)
 	return false;
 }
 
+static inline void fpr_poisoned(unsigned long pfn) { }
 static inline void fpr_fault_begin(struct vm_area_struct *vma) { }
 static inline void fpr_fault_end(void) { }
 
 #define fpr_recycle(mapping, gfp, order)	((struct folio *)NULL)
+#define fpr_recycle_anon(vmf, zero)		((struct folio *)NULL)
 
 static inline unsigned long fpr_drain(enum fpr_drain_reason reason)
 {
 	return 0;
 }
 
-static inline bool fpr_ksm_compatible(struct vm_area_struct *vma)
+static inline bool fpr_ksm_mergeable(struct page *page)
 {
 	return true;
 }
+
+static inline void fpr_young_cleared(struct vm_area_struct *vma, pte_t pte) { }
+static inline bool fpr_evicted(struct vm_area_struct *vma, pte_t pte)
+{
+	return false;
+}
+
+static inline bool fpr_evict_later(struct folio *folio, int priority)
+{
+	return false;
+}
+
+static inline bool fpr_evict_waits(struct folio *folio)
+{
+	return false;
+}
+
+static inline bool fpr_looks_at(struct vm_area_struct *vma)
+{
+	return false;
+}
+
+/* A macro: the compiler would look at the entry, and change code around it. */
+#define fpr_only_clears(vma, address, pte)	false
+
 
 static inline void fpr_mprotect(struct vm_area_struct *vma) { }
 

@@ -31,11 +31,22 @@
 	E(FPR_FLUSH_NESTED,		"fpr_flush_nested")		\
 	E(FPR_FLUSH_TAGS,		"fpr_flush_tags")		\
 	E(FPR_FLUSH_DISABLED,		"fpr_flush_disabled")		\
+	E(FPR_FLUSH_CONTEXT,		"fpr_flush_context")		\
 	/* frames */							\
 	E(FPR_SHARED,			"fpr_shared")			\
 	E(FPR_PARK,			"fpr_park")			\
 	E(FPR_RECYCLE,			"fpr_recycle")			\
 	E(FPR_RELEASE,			"fpr_release")			\
+	/* eviction: flush not needed, or why; left alone for now */	\
+	E(FPR_EVICT_SKIP,		"fpr_evict_skip")		\
+	E(FPR_EVICT_FLUSH_YOUNG,	"fpr_evict_flush_young")	\
+	E(FPR_EVICT_FLUSH_STALE,	"fpr_evict_flush_stale")	\
+	E(FPR_EVICT_FLUSH_DISABLED,	"fpr_evict_flush_disabled")	\
+	E(FPR_EVICT_FLUSH_NOTIFIER,	"fpr_evict_flush_notifier")	\
+	E(FPR_EVICT_FLUSH_PENDING,	"fpr_evict_flush_pending")	\
+	E(FPR_EVICT_FLUSH_UNTRACKED,	"fpr_evict_flush_untracked")	\
+	E(FPR_EVICT_LATER,		"fpr_evict_later")		\
+	E(FPR_EVICT_SETTLE,		"fpr_evict_settle")		\
 	/* drains, by what asked for them: order of enum fpr_drain_reason */ \
 	E(FPR_DRAIN_LIMIT,		"fpr_drain_limit")		\
 	E(FPR_DRAIN_AGE,		"fpr_drain_age")		\
@@ -45,12 +56,14 @@
 	E(FPR_DRAIN_ISOLATE,		"fpr_drain_isolate")		\
 	E(FPR_DRAIN_PCP,		"fpr_drain_pcp")		\
 	E(FPR_DRAIN_COMPACT,		"fpr_drain_compact")		\
+	E(FPR_DRAIN_POISON,		"fpr_drain_poison")		\
 	E(FPR_DRAIN_EXIT,		"fpr_drain_exit")		\
 	/* flushes issued by drains, left-over tables, address claims */ \
 	E(FPR_DRAIN_FLUSH,		"fpr_drain_flush")		\
 	E(FPR_TICK_FLUSH,		"fpr_tick_flush")		\
 	E(FPR_DRAIN_TABLES,		"fpr_drain_tables")		\
-	E(FPR_VA_FLUSH,			"fpr_va_flush")
+	E(FPR_VA_FLUSH,			"fpr_va_flush")			\
+	E(FPR_LEAVE_FLUSH,		"fpr_leave_flush")
 
 #define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
 #define CEASEFIRE_VM_EVENT_NAME(item, name)	name,

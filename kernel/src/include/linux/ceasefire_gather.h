@@ -15,12 +15,14 @@ enum fpr_unsafe {
 	FPR_SAFE,
 	FPR_UNSAFE_DIRTY,	/* a dirty entry writes without a walk (I2) */
 	FPR_UNSAFE_ANON,	/* the page may live on in another process */
-	FPR_UNSAFE_SPECIAL,	/* not a page of the page cache */
+	FPR_UNSAFE_SPECIAL,	/* no page of ours */
 };
 
 #ifdef CONFIG_CEASEFIRE_FPR
 
 bool __fpr_skip_flush(struct mmu_gather *tlb);
+void __fpr_gather_anon(struct mmu_gather *tlb, struct page *page,
+		       unsigned int nr);
 
 static inline void fpr_gather_init(struct mmu_gather *tlb)
 {
@@ -34,6 +36,21 @@ static inline void fpr_gather_unsafe(struct mmu_gather *tlb, enum fpr_unsafe why
 	tlb->fpr_unsafe = why;
 }
 
+/* The same for anonymous pages: those of one process may stay reachable. */
+static inline void fpr_gather_anon(struct mmu_gather *tlb, struct page *page,
+				   unsigned int nr)
+{
+	if (unlikely(tlb->fpr))
+		__fpr_gather_anon(tlb, page, nr);
+}
+
+/* No page; but the page of zeroes nobody frees or writes. */
+static inline void fpr_gather_special(struct mmu_gather *tlb, pte_t pte)
+{
+	if (!is_zero_pfn(pte_pfn(pte)))
+		fpr_gather_unsafe(tlb, FPR_UNSAFE_SPECIAL);
+}
+
 /* tlb_flush_mmu_tlbonly(): true if the flush is not needed now. */
 static inline bool fpr_skip_flush(struct mmu_gather *tlb)
 {
@@ -45,6 +62,10 @@ static inline bool fpr_skip_flush(struct mmu_gather *tlb)
 static inline void fpr_gather_init(struct mmu_gather *tlb) { }
 static inline void fpr_gather_unsafe(struct mmu_gather *tlb,
 				     enum fpr_unsafe why) { }
+static inline void fpr_gather_anon(struct mmu_gather *tlb, struct page *page,
+				   unsigned int nr) { }
+/* A macro: the compiler would look at the entry, and change code around it. */
+#define fpr_gather_special(tlb, pte) ((void)0)
 static inline bool fpr_skip_flush(struct mmu_gather *tlb)
 {
 	return false;

@@ -20,6 +20,8 @@
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
+#include <asm/tlbflush.h>
+
 #include "internal.h"
 
 /* The key stays on for this long after the last context: patching is dear. */
@@ -36,6 +38,7 @@ static u32 fpr_id_next;
 
 struct fpr_ctx fpr_shared = {
 	.id = FPR_ID_SHARED,
+	.started = ATOMIC64_INIT(1),
 	.ref = REFCOUNT_INIT(1),
 };
 
@@ -61,8 +64,12 @@ static void fpr_key_update(struct work_struct *work)
 	spin_unlock(&fpr_ready_lock);
 
 	if (used) {
+		/* Only this work changes it: it cannot change behind us. */
+		if (READ_ONCE(fpr_ready))
+			return;
 		static_branch_enable(&fpr_used);
-		/* Only this work clears it, so it cannot be cleared behind us. */
+		/* Accessed bits that were cleared until now; see evict.c. */
+		flush_tlb_all();
 		WRITE_ONCE(fpr_ready, true);
 	} else {
 		static_branch_disable(&fpr_used);
@@ -181,6 +188,37 @@ static bool fpr_any_key(struct mm_struct *mm)
 }
 
 /**
+ * fpr_ctx_register() - give a context an identifier
+ * @ctx: the context
+ *
+ * Return: false without memory or identifiers.
+ */
+bool fpr_ctx_register(struct fpr_ctx *ctx)
+{
+	return xa_alloc_cyclic(&fpr_ids, &ctx->id, ctx, XA_LIMIT(1, FPR_ID_MAX),
+			       &fpr_id_next, GFP_KERNEL) >= 0;
+}
+
+/**
+ * fpr_ctx_end() - nobody can use stale translations of a context any more
+ * @ctx: the context
+ *
+ * Whatever the tags say; so parked frames go back without a flush.
+ */
+void fpr_ctx_end(struct fpr_ctx *ctx)
+{
+	/* Later frees find no context; earlier ones see @dead under the lock. */
+	xa_erase(&fpr_ids, ctx->id);
+	spin_lock_irq(&ctx->lock);
+	ctx->dead = true;
+	spin_unlock_irq(&ctx->lock);
+	if (!fpr_mutated(MUTATE_fpr_no_exit_drain))
+		fpr_settle(ctx, FPR_BY_EXIT);
+	if (cancel_delayed_work(&ctx->age))
+		fpr_ctx_put(ctx);
+}
+
+/**
  * fpr_ctx_create() - give a process its context
  * @mm: current->mm, mmap_lock held for writing
  *
@@ -204,17 +242,24 @@ struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm)
 	fpr_start_generations(mm);
 	/* No skip yet: everything up to now counts as completed. */
 	ctx->completed = fpr_started(ctx);
+	ctx->born = U64_MAX;
 	ctx->tables = mm_pgtables_bytes(mm);
 	ctx->keyed = fpr_any_key(mm);
 	if (!fpr_arena_init(ctx))
 		goto free;
-	if (xa_alloc_cyclic(&fpr_ids, &ctx->id, ctx,
-			    XA_LIMIT(1, FPR_ID_MAX), &fpr_id_next,
-			    GFP_KERNEL) < 0)
+	if (!fpr_ctx_register(ctx))
 		goto free;
 	mmgrab(mm);
 	fpr_contexts_inc();
 	WRITE_ONCE(mm->fpr, ctx);
+	/*
+	 * But for accessed bits of mappings that were inherited. Who clears one
+	 * and sees no context has done so before the barrier; a flush that is
+	 * under way, and will be credited, may have passed before that.
+	 */
+	smp_mb();
+	WRITE_ONCE(ctx->born, fpr_started(ctx) + 1);
+	fpr_group_join(ctx);
 	return ctx;
 free:
 	kfree(ctx);
@@ -228,7 +273,7 @@ free:
  * Called by exit_mmap() before anything is unmapped. No task runs in @mm any
  * more and none will: a CPU that still has it loaded is in the kernel, and one
  * that loads another process under the same PCID flushes it first. So nothing
- * is owed, whatever the tags say; parked frames go back without a flush.
+ * is owed.
  */
 void __fpr_exit_begin(struct mm_struct *mm)
 {
@@ -236,15 +281,8 @@ void __fpr_exit_begin(struct mm_struct *mm)
 
 	if (!ctx)
 		return;
-	/* Later frees find no context; earlier ones see @dead under the lock. */
-	xa_erase(&fpr_ids, ctx->id);
-	spin_lock_irq(&ctx->lock);
-	ctx->dead = true;
-	spin_unlock_irq(&ctx->lock);
-	if (!fpr_mutated(MUTATE_fpr_no_exit_drain))
-		fpr_settle(ctx, FPR_BY_EXIT);
-	if (cancel_delayed_work(&ctx->age))
-		fpr_ctx_put(ctx);
+	fpr_ctx_end(ctx);
+	fpr_group_end(ctx);
 }
 
 /**

@@ -6,17 +6,32 @@
  *   1. mmap() with MAP_FPR: a regular file or block device, address chosen by
  *      the kernel. It gets VM_FPR and an address of the arena.
  *   2. munmap(): all mappings in the range are VM_FPR, still inside the
- *      quarantine, and use the page cache (filemap_map_pages). The gather is
- *      marked, here and nowhere else, so that whatever else removes entries
- *      flushes as ever (I5).
+ *      quarantine, and use the page cache (filemap_map_pages) or are anonymous.
+ *      The gather is marked, here and nowhere else, so that whatever else
+ *      removes entries flushes as ever (I5).
  *   3. flush: all entries that the gather has cleared are clean page cache
- *      pages, no table goes, no secondary MMU listens, another CPU runs the
- *      process. Then the frames are tagged instead.
+ *      pages or anonymous ones of this process alone, no table goes, no
+ *      secondary MMU listens, another CPU runs the process. Then the frames are
+ *      tagged instead.
  *
  * Why clean: a CPU writes through a dirty entry without asking the page tables,
  * which would change a file long after munmap(), msync() or sealing. Through a
  * clean entry it has to set the dirty bit first, walks the tables, and faults.
  * Reclaim relies on the same (try_to_unmap_one()).
+ *
+ * Anonymous pages are dirty, and what is written through a stale entry is
+ * memory of the process itself, as long as the frame is that, or parked. So the
+ * tag says that the frame may be written to, and it becomes nothing else before
+ * the flush (pool.c). A page that another process may map (after fork, merged)
+ * is not exclusive, and flushed for: it lives on there, and may be written to.
+ * What becomes of an anonymous page whose frame is still reached:
+ *   - fork: flushes the parent, with mmap_lock held for writing, before the
+ *     child runs
+ *   - swap: reclaim flushes all CPUs of the process when it unmaps a page that
+ *     is dirty, and writes it after that
+ *   - KSM: asks __fpr_ksm_mergeable()
+ *   - migration: the old frame keeps the tag and parks; the new one has none
+ *   - a gift to a pipe that FUSE takes for its page cache: __fpr_folio_stale()
  *
  * Locks: step 1 and the decision in step 2 run under mmap_lock held for
  * writing, the rest of munmap() under the downgraded lock.
@@ -48,6 +63,9 @@ static bool fpr_file_eligible(struct file *file)
 	       !IS_DAX(inode) && !is_file_hugepages(file);
 }
 
+/* Anonymous memory that is shared, or grows by itself. */
+#define FPR_ANON_EXCLUDES	(MAP_SHARED | MAP_GROWSDOWN)
+
 /**
  * fpr_vma_eligible() - are the pages of a mapping what FPR can handle?
  * @vma: the mapping
@@ -56,7 +74,8 @@ static bool fpr_file_eligible(struct file *file)
  * read but not execute, and a stale translation would execute it (I2). Nor those
  * with a protection key, which may mean something else before the flush.
  *
- * Return: true if it is marked and uses the page cache by the usual path.
+ * Return: true if it is marked and uses the page cache by the usual path, or is
+ * anonymous.
  */
 bool fpr_vma_eligible(struct vm_area_struct *vma)
 {
@@ -64,13 +83,14 @@ bool fpr_vma_eligible(struct vm_area_struct *vma)
 			      VM_SPECIAL | VM_HUGETLB :
 			      VM_SPECIAL | VM_HUGETLB | VM_EXEC;
 
-	return (vma->vm_flags & (VM_FPR | no)) == VM_FPR && vma->vm_ops &&
+	return (vma->vm_flags & (VM_FPR | no)) == VM_FPR &&
 	       (!vma_pkey(vma) || fpr_mutated(MUTATE_fpr_allow_keyed)) &&
-	       vma->vm_ops->map_pages == filemap_map_pages;
+	       (vma_is_anonymous(vma) ||
+		vma->vm_ops->map_pages == filemap_map_pages);
 }
 
 /**
- * __fpr_map_area() - an mmap() with MAP_FPR
+ * __fpr_map_area() - an mmap() with MAP_FPR, or of a process with fpr_auto
  * @file: what is mapped, NULL for anonymous memory
  * @addr: address or hint of the caller
  * @len: length in bytes
@@ -91,11 +111,15 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 	enum vm_event_item why;
 	unsigned long area;
 
+	/* Nobody has asked: not for what exec maps, and the dynamic linker. */
+	if (!(flags & MAP_FPR) &&
+	    (current->in_execve || flags & MAP_DENYWRITE))
+		return 0;
 	why = FPR_MAP_INELIGIBLE_DISABLED;
 	if (!READ_ONCE(fpr_enabled))
 		goto no;
 	why = FPR_MAP_INELIGIBLE_FILE;
-	if (!file || !fpr_file_eligible(file))
+	if (file ? !fpr_file_eligible(file) : flags & FPR_ANON_EXCLUDES)
 		goto no;
 	why = FPR_MAP_INELIGIBLE_EXEC;
 	if (*vm_flags & VM_EXEC && !fpr_mutated(MUTATE_fpr_allow_exec))
@@ -112,7 +136,7 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 	if (len > FPR_ARENA_MAX_MAP(&ctx->arena))
 		goto no;
 	why = FPR_MAP_INELIGIBLE_ARENA;
-	area = fpr_arena_get(ctx, len, pgoff);
+	area = fpr_arena_get(ctx, len, file ? pgoff : 0);
 	if (!area)
 		goto no;
 	*vm_flags |= VM_FPR;
@@ -139,25 +163,47 @@ void __fpr_mapped(struct vm_area_struct *vma)
 	count_vm_event(FPR_MAP_INELIGIBLE_FILE);
 }
 
+/* The tag of what a context leaves now, and that it owes for that; 0: none. */
+static u64 fpr_tag_now(struct fpr_ctx *ctx)
+{
+	u64 gen = fpr_started(ctx);
+
+	if (unlikely(!fpr_gen_fits(gen)) && !fpr_mutated(MUTATE_fpr_gen_cut))
+		return 0;
+	/* Before the first tag: a tag that nobody owes for is never settled. */
+	fpr_owe(ctx, gen);
+	return fpr_tag_make(ctx->id, gen);
+}
+
 /* Tag all frames that the gather holds, @pages of them. */
-static bool fpr_tag_gather(struct mmu_gather *tlb, u64 tag,
+static bool fpr_tag_gather(struct mmu_gather *tlb, struct fpr_ctx *ctx,
 			   unsigned long *pages)
 {
+	struct fpr_ctx *owner = fpr_tag_ctx(ctx);
+	struct fpr_ctx *self = fpr_mutated(MUTATE_fpr_group_anon) ? owner : ctx;
 	struct mmu_gather_batch *batch;
+	/* Of files, and of anonymous pages, which are not for a group. */
+	u64 tags[2] = { };
 
 	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
 		unsigned int i;
 
 		for (i = 0; i < batch->nr; i++) {
 			struct encoded_page *enc = batch->encoded_pages[i];
+			struct page *page = encoded_page_ptr(enc);
+			bool anon = PageAnon(page);
 			unsigned long nr = 1;
 
 			/* See __tlb_remove_folio_pages_size(). */
 			if (unlikely(encoded_page_flags(enc) &
 				     ENCODED_PAGE_BIT_NR_PAGES_NEXT))
 				nr = encoded_nr_pages(batch->encoded_pages[++i]);
-			if (!fpr_tag_frames(page_to_pfn(encoded_page_ptr(enc)),
-					    nr, tag))
+			if (!tags[anon])
+				tags[anon] = anon ? fpr_tag_now(self) |
+						    FPR_TAG_WRITABLE :
+						    fpr_tag_now(owner);
+			if (!fpr_tag_id(tags[anon]) ||
+			    !fpr_tag_frames(page_to_pfn(page), nr, tags[anon]))
 				return false;
 			*pages += nr;
 		}
@@ -175,6 +221,9 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
 	/* The hooks of the free side are not in place yet. */
 	if (!READ_ONCE(fpr_ready))
 		return FPR_FLUSH_TAGS;
+	if (fpr_is_mapping_only(tlb->mm) &&
+	    !fpr_mutated(MUTATE_fpr_mapping_skips))
+		return FPR_FLUSH_CONTEXT;
 	if (unsafe == FPR_UNSAFE_DIRTY && !fpr_mutated(MUTATE_fpr_allow_dirty))
 		return FPR_FLUSH_DIRTY;
 	if (unsafe == FPR_UNSAFE_ANON && !fpr_mutated(MUTATE_fpr_allow_anon))
@@ -220,7 +269,7 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	struct fpr_ctx *ctx = tlb->mm->fpr;
 	unsigned long pages = 0;
 	enum vm_event_item why;
-	u64 gen;
+	bool tagged;
 
 	if (likely(!tlb->fpr)) {
 		if (!fpr_mutated(MUTATE_fpr_skip_forced) || !ctx)
@@ -232,17 +281,15 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	}
 	/* Entries cleared before the generation; see settle.c. */
 	smp_mb();
-	gen = fpr_started(ctx);
 	why = FPR_FLUSH_TAGS;
-	if (unlikely(!fpr_gen_fits(gen)) && !fpr_mutated(MUTATE_fpr_gen_cut))
-		goto flush;
-	/* Before the first tag: a tag that nobody owes for is never settled. */
-	fpr_owe(ctx, gen);
-	if (!fpr_tag_gather(tlb, fpr_tag_make(ctx->id, gen), &pages))
+	rcu_read_lock();
+	tagged = fpr_tag_gather(tlb, ctx, &pages);
+	rcu_read_unlock();
+	if (!tagged)
 		goto flush;
 	count_vm_event(FPR_SKIP);
 	count_vm_events(FPR_SKIP_PAGES, pages);
-	trace_fpr_skip(ctx->id, tlb->start, tlb->end, gen);
+	trace_fpr_skip(ctx->id, tlb->start, tlb->end, fpr_started(ctx));
 	ceasefire_skipped(tlb->start, tlb->end);
 	return true;
 flush:
@@ -254,13 +301,36 @@ flush:
 }
 
 /**
- * __fpr_ksm_compatible() - may KSM merge pages of a mapping?
- * @vma: the mapping
+ * __fpr_gather_anon() - the gather of an munmap() unmaps anonymous pages
+ * @tlb: the gather
+ * @page: the first one, still mapped
+ * @nr: their number
  *
- * Return: false for VM_FPR mappings.
+ * Context: page table lock, under which a page stays exclusive.
  */
-bool __fpr_ksm_compatible(struct vm_area_struct *vma)
+void __fpr_gather_anon(struct mmu_gather *tlb, struct page *page,
+		       unsigned int nr)
 {
-	return !(vma->vm_flags & VM_FPR) ||
-	       fpr_mutated(MUTATE_fpr_no_ksm_check);
+	for (; nr--; page++)
+		if (!PageAnonExclusive(page))
+			fpr_gather_unsafe(tlb, FPR_UNSAFE_ANON);
+}
+
+/**
+ * __fpr_ksm_mergeable() - may KSM make a page one of many processes?
+ * @page: an anonymous page, mapped, under mmap_lock
+ *
+ * It is mapped where nobody unmaps it now, so no CPU is left with a stale
+ * translation of it after the look.
+ *
+ * Return: false while a stale translation may write to it.
+ */
+bool __fpr_ksm_mergeable(struct page *page)
+{
+	bool stale;
+
+	rcu_read_lock();
+	stale = fpr_frame_owner(page_to_pfn(page), NULL);
+	rcu_read_unlock();
+	return !stale || fpr_mutated(MUTATE_fpr_no_ksm_check);
 }

@@ -3,13 +3,17 @@
  * Inside of ceasefire: the context and what its files do for each other.
  *
  *   context.c	life of a context: found, created, exit
+ *   group.c	contexts of several processes
  *   tags.c	one word per frame: who may still reach it
- *   pool.c	parked frames: in by the free side, out by recycling or release
+ *   pool.c	parked frames: in by the free side, out by release
+ *   recycle.c	parked frames that faults of the same context use again
  *   settle.c	generations, debts and drains
  *   tick.c	debts paid by the ticks of the CPUs, without interrupts
  *   arena.c	addresses of MAP_FPR mappings, left-over page tables
  *   fpr.c	policy: which mappings and which flushes may be skipped
  *   munmap.c	munmap() inside the quarantine
+ *   evict.c	reclaim of pages that are mapped
+ *   prctl.c	what whole processes ask for
  *   sysfs.c	/sys/kernel/mm/ceasefire and the boot parameter
  *   mutate.c	debug builds: protections that can be switched off
  */
@@ -31,18 +35,28 @@
 /**
  * struct fpr_ctx - recycling context: who may reach the same stale frames
  * @id:		what tags say; unique among live contexts
- * @mm:		the process, pinned by mmgrab(); NULL for the shared context
+ * @mm:		the process, pinned by mmgrab(); NULL for groups and the shared
+ *		context
+ * @group:	the context that frames are tagged with instead, under RCU
+ * @member:	link in the list of the group
+ * @started:	flushes of a group, or of all, that were requested
  * @ref:	one for the owner, one for each queued work and each user
  * @completed:	newest completed full flush, see tag_state.h; only grows
- * @skipped:	newest started generation that a skip was tagged with
+ * @skipped:	newest started generation that a skip was tagged with, plus 1
+ * @cleared:	the same for accessed bits that were cleared; see evict.c
+ * @untracked:	the same for those that no tag tells of
+ * @born:	the same for those that were cleared while @mm had no context;
+ *		U64_MAX until that is over
+ * @kept:	pages that reclaim has left alone since the last flush for them
  * @awaited:	generation that ticks shall catch up with
  * @owed:	1 from the first skip until the age work takes it back
  * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
  *		held for writing
- * @lock:	protects @single, @large, @nr and @dead; irq safe, innermost
+ * @lock:	protects @single, @anon, @large, @nr and @dead; irq safe, innermost
  * @dead:	no CPU can use translations of @mm any more
  * @nr:		parked base pages
  * @single:	parked order-0 pages; also the free list of the context
+ * @anon:	those that the process may still write to; only for anonymous pages
  * @large:	parked pages of higher order
  * @drain:	runs when @nr goes over the limit
  * @age:	settles what is still owed after a while
@@ -58,10 +72,17 @@
 struct fpr_ctx {
 	u32 id;
 	struct mm_struct *mm;
+	struct fpr_ctx *group;
+	struct list_head member;
+	atomic64_t started;
 	refcount_t ref;
 	u64 completed;
 	u64 skipped;
+	u64 cleared;
+	u64 untracked;
+	u64 born;
 	u64 awaited;
+	atomic_t kept;
 	int owed;
 	bool keyed;
 
@@ -70,6 +91,7 @@ struct fpr_ctx {
 	bool dead;
 	unsigned long nr;
 	struct list_head single;
+	struct list_head anon;
 	struct list_head large;
 
 	struct work_struct drain;
@@ -86,6 +108,15 @@ struct fpr_ctx {
 
 extern struct fpr_ctx fpr_shared;
 
+/* Generations only grow; several may be noted at once. */
+static inline void fpr_raise(u64 *newest, u64 gen)
+{
+	u64 old = READ_ONCE(*newest);
+
+	while (old < gen && !try_cmpxchg64(newest, &old, gen))
+		;
+}
+
 /* Knobs, see sysfs.c. */
 extern bool fpr_enabled;
 extern unsigned long fpr_pool_limit;
@@ -96,13 +127,24 @@ extern bool fpr_ready;
 struct fpr_ctx *fpr_ctx_find(u32 id);
 struct fpr_ctx *fpr_ctx_next(unsigned long *id);
 struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm);
+bool fpr_ctx_register(struct fpr_ctx *ctx);
+void fpr_ctx_end(struct fpr_ctx *ctx);
 void fpr_ctx_put(struct fpr_ctx *ctx);
 unsigned int fpr_ctx_count(void);
+
+/* group.c */
+void fpr_group_join(struct fpr_ctx *ctx);
+void fpr_group_end(struct fpr_ctx *ctx);
+void fpr_group_flush(struct fpr_ctx *ctx);
+unsigned int fpr_group_kind(struct mm_struct *mm);
+int fpr_group_choose(unsigned long kind);
+bool fpr_is_mapping_only(struct mm_struct *mm);
 
 /* tags.c */
 bool fpr_tags_init(void);
 bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new);
 bool fpr_frames_tagged(unsigned long pfn);
+bool fpr_frames_writable(unsigned long pfn, unsigned long nr);
 struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found);
 void fpr_tags_clear(unsigned long pfn, unsigned long nr, u32 id);
 u64 fpr_tag_take(unsigned long pfn);
@@ -116,16 +158,25 @@ bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list);
 unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
 			       bool *again);
 long fpr_parked(void);
+void fpr_wipe(struct page *page, unsigned int order);
+extern atomic_long_t fpr_nr_parked;
+
+/* In page->private of a parked page, beside the order. */
+#define FPR_PARKED_WRITABLE	0x100UL
 
 /* settle.c */
 extern struct workqueue_struct *fpr_wq;
 u64 fpr_started(struct fpr_ctx *ctx);
+struct fpr_ctx *fpr_tag_ctx(struct fpr_ctx *ctx);
 u64 fpr_shared_tag_now(void);
 u64 fpr_shared_take_generation(void);
 void fpr_start_generations(struct mm_struct *mm);
 bool fpr_tag_is_stale(u64 tag, struct fpr_ctx *ctx);
 void fpr_credit(struct fpr_ctx *ctx, u64 gen);
 void fpr_owe(struct fpr_ctx *ctx, u64 gen);
+void fpr_owe_young(struct fpr_ctx *ctx, u64 gen);
+bool fpr_is_owed_for(struct fpr_ctx *ctx, u64 newest);
+void fpr_flush(struct fpr_ctx *ctx);
 void fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason);
 void fpr_settle_init(struct fpr_ctx *ctx);
 void fpr_settle_shared_idle(void);
@@ -133,7 +184,6 @@ void fpr_kick_drain(struct fpr_ctx *ctx);
 
 /* tick.c */
 bool fpr_settle_by_ticks(struct fpr_ctx *ctx, unsigned long until);
-bool fpr_settle_shared_by_ticks(unsigned long until);
 
 /* fpr.c */
 bool fpr_vma_eligible(struct vm_area_struct *vma);
@@ -164,6 +214,8 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_wrap_drain)	\
 	M(fpr_allow_dirty)	\
 	M(fpr_allow_anon)	\
+	M(fpr_unwiped)		\
+	M(fpr_recycle_writable)	\
 	M(fpr_allow_exec)	\
 	M(fpr_allow_keyed)	\
 	M(fpr_allow_tables)	\
@@ -195,12 +247,27 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_drain_isolate)	\
 	M(fpr_no_drain_pcp)	\
 	M(fpr_no_drain_compact)	\
+	M(fpr_no_poison_flush)	\
 	M(fpr_no_exit_drain)	\
 	M(fpr_no_shared_tag)	\
 	M(fpr_release_unchecked)	\
 	M(fpr_no_cover)		\
 	M(fpr_gen_cut)		\
 	M(fpr_no_stack_gap)	\
+	M(fpr_auto_secure)	\
+	M(fpr_leave_unflushed)	\
+	M(fpr_creds_ignored)	\
+	M(fpr_group_anon)	\
+	M(fpr_mapping_skips)	\
+	M(fpr_evict_young)	\
+	M(fpr_evict_stale)	\
+	M(fpr_evict_untagged)	\
+	M(fpr_evict_now)	\
+	M(fpr_evict_unseen)	\
+	M(fpr_evict_untracked)	\
+	M(fpr_evict_notifiers)	\
+	M(fpr_evict_counted)	\
+	M(fpr_evict_youngest)	\
 	M(fpr_ignore_notifiers)
 
 #define FPR_MUTATION_ENUM(name)	MUTATE_##name,

@@ -4,24 +4,26 @@
  * them. They wait here, outside the per-cpu lists and the buddy allocator (I1),
  * until they are
  *   - recycled: given to a page fault of the same context in the mapping that
- *     is being faulted, and to nothing else (I2), without any flush, or
+ *     is being faulted, and to nothing else (I2), without any flush; those that
+ *     the process can still write to as anonymous pages only, or
  *   - released by a drain, after a flush (settle.c).
  *
  * A parked page has been through free_pages_prepare(): no references, no
- * memcg, poisoned where that is configured. To the rest of the kernel it looks
- * like a page on a per-cpu list. page->private holds its order.
+ * memcg, poisoned or zeroed where that is configured. To the rest of the kernel
+ * it looks like a page on a per-cpu list. page->private holds its order.
+ *
+ * What can be written to through a stale translation is poisoned or zeroed
+ * again when that is over: the page allocator hands out such pages as they are.
  *
  * Locks: fpr_ctx.lock, irq safe, because pages are freed in any context;
  * nothing is taken or called inside it. __fpr_park() finds the context under
  * RCU and looks at @dead under the lock, since exit may be taking the pool away.
  *
  * Callers: free_unref_page(), free_unref_folios(), __free_pages_ok() (park);
- * page cache allocation sites (recycle); settle.c (take, release).
+ * recycle.c (take one), settle.c (take all, release).
  */
-#include <linux/cpuset.h>
-#include <linux/mempolicy.h>
+#include <linux/highmem.h>
 #include <linux/mm.h>
-#include <linux/pagemap.h>
 #include <linux/vmstat.h>
 
 #include <asm/tlbflush.h>
@@ -31,7 +33,12 @@
 #include "../internal.h"
 #include "internal.h"
 
-static atomic_long_t fpr_nr_parked;
+atomic_long_t fpr_nr_parked;
+
+static unsigned int fpr_parked_order(struct page *page)
+{
+	return page_private(page) & ~FPR_PARKED_WRITABLE;
+}
 
 /**
  * fpr_parked() - parked base pages of all contexts
@@ -51,14 +58,21 @@ void fpr_pool_init(struct fpr_ctx *ctx)
 {
 	spin_lock_init(&ctx->lock);
 	INIT_LIST_HEAD(&ctx->single);
+	INIT_LIST_HEAD(&ctx->anon);
 	INIT_LIST_HEAD(&ctx->large);
 }
 
 static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
-			 unsigned int order)
+			 unsigned int order, bool writable)
 {
+	struct list_head *list = &ctx->single;
 	unsigned long flags;
 	bool full;
+
+	if (order)
+		list = &ctx->large;
+	else if (writable && !fpr_mutated(MUTATE_fpr_recycle_writable))
+		list = &ctx->anon;
 
 	spin_lock_irqsave(&ctx->lock, flags);
 	/*
@@ -70,8 +84,8 @@ static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
 		spin_unlock_irqrestore(&ctx->lock, flags);
 		return false;
 	}
-	set_page_private(page, order);
-	list_add(&page->lru, order ? &ctx->large : &ctx->single);
+	set_page_private(page, order | (writable ? FPR_PARKED_WRITABLE : 0));
+	list_add(&page->lru, list);
 	ctx->nr += 1UL << order;
 	full = ctx->nr > READ_ONCE(fpr_pool_limit);
 	/* Under the lock: who finds none counted finds none in the pools. */
@@ -83,7 +97,7 @@ static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
 }
 
 /* Park a page with the first context that can reach one of its frames. */
-static bool fpr_pool_hold(struct page *page, unsigned int order)
+static bool fpr_pool_hold(struct page *page, unsigned int order, bool writable)
 {
 	unsigned long pfn = page_to_pfn(page), i;
 	bool held = false;
@@ -101,12 +115,35 @@ static bool fpr_pool_hold(struct page *page, unsigned int order)
 			flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
 			continue;
 		}
-		held = fpr_pool_add(ctx, tag, page, order);
+		held = fpr_pool_add(ctx, tag, page, order, writable);
 		if (held)
 			trace_fpr_park(ctx->id, pfn, order);
 	}
 	rcu_read_unlock();
 	return held;
+}
+
+/**
+ * fpr_wipe() - poison or zero pages again
+ * @page: a page after free_pages_prepare(), which has done it before the last
+ *	translation was flushed through which it could be written to
+ * @order: its order
+ */
+void fpr_wipe(struct page *page, unsigned int order)
+{
+	unsigned int i, nr = 1U << order;
+
+	if (fpr_mutated(MUTATE_fpr_unwiped))
+		return;
+	debug_pagealloc_map_pages(page, nr);
+	kernel_poison_pages(page, nr);
+	if (want_init_on_free()) {
+		kasan_disable_current();
+		for (i = 0; i < nr; i++)
+			clear_highpage_kasan_tagged(page + i);
+		kasan_enable_current();
+	}
+	debug_pagealloc_unmap_pages(page, nr);
 }
 
 /**
@@ -123,12 +160,23 @@ static bool fpr_pool_hold(struct page *page, unsigned int order)
  */
 bool __fpr_park(struct page *page, unsigned int order, int site)
 {
+	unsigned long pfn = page_to_pfn(page);
+	bool writable;
+
 	if (fpr_mutated_nth(MUTATE_fpr_no_park_page, site))
 		return false;
-	if (!fpr_pool_hold(page, order))
-		return false;
-	__count_vm_events(FPR_PARK, 1UL << order);
-	return true;
+	writable = fpr_frames_tagged(pfn) &&
+		   fpr_frames_writable(pfn, 1UL << order);
+	if (fpr_pool_hold(page, order, writable)) {
+		__count_vm_events(FPR_PARK, 1UL << order);
+		return true;
+	}
+	if (writable) {
+		/* It may be settled since a moment ago only. */
+		fpr_wipe(page, order);
+		fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
+	}
+	return false;
 }
 
 /**
@@ -144,6 +192,7 @@ unsigned long fpr_pool_take(struct fpr_ctx *ctx, struct list_head *list)
 
 	spin_lock_irq(&ctx->lock);
 	list_splice_init(&ctx->single, list);
+	list_splice_init(&ctx->anon, list);
 	list_splice_init(&ctx->large, list);
 	nr = ctx->nr;
 	ctx->nr = 0;
@@ -167,35 +216,13 @@ bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list)
 	list_for_each_entry(page, list, lru) {
 		unsigned long pfn = page_to_pfn(page), i;
 
-		for (i = 0; i < 1UL << page_private(page) && !stale; i++)
+		for (i = 0; i < 1UL << fpr_parked_order(page) && !stale; i++)
 			stale = fpr_frame_owner(pfn + i, NULL) == ctx;
 		if (stale)
 			break;
 	}
 	rcu_read_unlock();
 	return stale;
-}
-
-/* As free_pages_prepare() has it: a broken frame is not used again. */
-static unsigned long fpr_release_working(struct page *page, unsigned int order)
-{
-	unsigned long i, nr = 1UL << order, released = 0;
-
-	for (i = 0; i < nr && !PageHWPoison(page + i); i++)
-		;
-	if (i == nr) {
-		ceasefire_event(page, nr, CEASEFIRE_FREED);
-		fpr_release_page(page, order);
-		return nr;
-	}
-	for (i = 0; i < nr; i++) {
-		if (PageHWPoison(page + i))
-			continue;
-		ceasefire_event(page + i, 1, CEASEFIRE_FREED);
-		fpr_release_page(page + i, 0);
-		released++;
-	}
-	return released;
 }
 
 /**
@@ -213,17 +240,22 @@ static unsigned long fpr_release_working(struct page *page, unsigned int order)
  *
  * They count as parked until they have gone, for those who wait for them.
  *
+ * Bad frames go, too, as from the per-cpu lists: memory_failure() marks a free
+ * frame, drains, and then finds it in the buddy allocator, or has failed.
+ *
  * Return: number of base pages that went back.
  */
 unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
 			       bool *again)
 {
-	u32 cleared = flushed && flushed->mm ? flushed->id : FPR_ID_NONE;
+	u32 cleared = flushed && flushed != &fpr_shared ? flushed->id :
+							  FPR_ID_NONE;
 	struct page *page, *next;
 	unsigned long nr = 0;
 
 	list_for_each_entry_safe(page, next, list, lru) {
-		unsigned int order = page_private(page);
+		bool writable = page_private(page) & FPR_PARKED_WRITABLE;
+		unsigned int order = fpr_parked_order(page);
 		unsigned long pfn = page_to_pfn(page);
 
 		list_del(&page->lru);
@@ -231,128 +263,22 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
 		if (flushed)
 			fpr_tags_clear(pfn, 1UL << order, cleared);
 		if (!fpr_mutated(MUTATE_fpr_release_unchecked) &&
-		    fpr_pool_hold(page, order)) {
+		    fpr_pool_hold(page, order, writable)) {
 			atomic_long_sub(1UL << order, &fpr_nr_parked);
 			*again = true;
 			continue;
 		}
 		fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
+		if (writable)
+			fpr_wipe(page, order);
 		count_vm_events(FPR_RELEASE, 1UL << order);
-		nr += fpr_release_working(page, order);
+		ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
+		fpr_release_page(page, order);
+		nr += 1UL << order;
 		atomic_long_sub(1UL << order, &fpr_nr_parked);
 		cond_resched();
 	}
 	return nr;
-}
-
-/* May a request get this frame, as the page allocator would decide? */
-static bool fpr_frame_suits(struct page *page, gfp_t gfp)
-{
-	int nid = page_to_nid(page);
-
-	if (fpr_mutated(MUTATE_fpr_recycle_anywhere))
-		return !PageHWPoison(page);
-#ifdef CONFIG_NUMA
-	if (current->mempolicy || cpuset_do_page_mem_spread())
-		return false;
-#endif
-	/* Nothing that takes a lock: cpuset_node_allowed() may. */
-	if (cpusets_enabled() && !node_isset(nid, current->mems_allowed))
-		return false;
-	return nid == numa_node_id() &&
-	       page_zonenum(page) <= gfp_zone(gfp) &&
-	       get_pageblock_migratetype(page) == gfp_migratetype(gfp) &&
-	       !PageHWPoison(page);
-}
-
-/*
- * With protection keys threads of a process differ in their rights, and a
- * stale translation has the key of the mapping it came from. What reads into
- * recycled frames is not only the mapping of the fault, which has a key or
- * not: read-ahead does not stop at its ends. So once a mapping has had a key the
- * process does not recycle any more; pkey_free() takes no key off a mapping.
- *
- * Under the lock of the pool, and the frame is taken under the same. If there
- * was no key yet, the frame was parked before the first one came, and
- * __fpr_mprotect(), which notes the key first, sees what is owed.
- */
-static bool fpr_has_keys(struct fpr_ctx *ctx)
-{
-	return READ_ONCE(ctx->keyed) &&
-	       !fpr_mutated(MUTATE_fpr_recycle_keyed);
-}
-
-/**
- * __fpr_recycle() - a frame for a page fault of a MAP_FPR mapping
- * @mapping: whose page cache the frame will enter
- * @gfp: as for filemap_alloc_folio()
- *
- * Only the mapping that the fault is about gets recycled frames: a file system
- * also allocates metadata in the same call, which the process may not read.
- * The process maps @mapping, so a stale translation shows it nothing that it
- * could not map anyway; and no stale translation is dirty, so none can write.
- *
- * The frame keeps its tag: it is still reachable, and is parked again when it
- * is freed before the context was flushed.
- *
- * Context: process context, in a fault.
- * Return: an order-0 folio with one reference, or NULL.
- */
-struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
-{
-	struct page *page;
-	struct fpr_ctx *ctx;
-	u64 tag;
-
-	if (!current->fpr_mapping)
-		return NULL;
-	if (current->fpr_mapping != mapping &&
-	    !fpr_mutated(MUTATE_fpr_recycle_any))
-		return NULL;
-	ctx = current->mm->fpr;
-	if (!ctx || list_empty_careful(&ctx->single))
-		return NULL;
-
-	spin_lock_irq(&ctx->lock);
-	page = list_first_entry_or_null(&ctx->single, struct page, lru);
-	if (page && fpr_frame_suits(page, gfp) && !fpr_has_keys(ctx)) {
-		list_del(&page->lru);
-		ctx->nr--;
-	} else {
-		/* Let the next request see another one. */
-		list_rotate_left(&ctx->single);
-		page = NULL;
-	}
-	spin_unlock_irq(&ctx->lock);
-	if (!page)
-		return NULL;
-	atomic_long_dec(&fpr_nr_parked);
-	ceasefire_recycled(page);
-
-	/* A tagged frame here is no accident, see __fpr_assert_clean(). */
-	tag = fpr_tag_take(page_to_pfn(page));
-	post_alloc_hook(page, 0, gfp);
-	set_page_refcounted(page);
-	fpr_tag_restore(page_to_pfn(page), tag);
-	count_vm_event(FPR_RECYCLE);
-	trace_fpr_recycle(ctx->id, page_to_pfn(page));
-	return page_folio(page);
-}
-
-/**
- * __fpr_fault_begin() - a fault of a MAP_FPR mapping may allocate
- * @vma: the mapping
- *
- * Faults on behalf of another process (ptrace, process_vm_readv()) do not
- * recycle: their stale translations would be in the wrong process. Nor do those
- * that are forced on a mapping without access.
- */
-void __fpr_fault_begin(struct vm_area_struct *vma)
-{
-	if (vma->vm_flags & VM_FPR && vma->vm_file && vma_is_accessible(vma) &&
-	    (vma->vm_mm == current->mm ||
-	     fpr_mutated(MUTATE_fpr_recycle_remote)))
-		current->fpr_mapping = vma->vm_file->f_mapping;
 }
 
 /**
@@ -375,6 +301,34 @@ bool __fpr_folio_stale(struct folio *folio)
 	return stale;
 }
 EXPORT_SYMBOL_GPL(__fpr_folio_stale);	/* fuse may be a module */
+
+/**
+ * __fpr_poisoned() - a frame is bad, and was taken out of all page tables
+ * @pfn: the frame
+ *
+ * Who reads it through a stale translation runs into the error. No entry leads
+ * there from which the kernel could see who it was, so there must be none.
+ *
+ * Context: may sleep and sends IPIs.
+ */
+void __fpr_poisoned(unsigned long pfn)
+{
+	struct fpr_ctx *ctx;
+
+	if (fpr_mutated(MUTATE_fpr_no_poison_flush))
+		return;
+	rcu_read_lock();
+	ctx = fpr_frame_owner(pfn, NULL);
+	if (ctx && !refcount_inc_not_zero(&ctx->ref))
+		ctx = NULL;
+	rcu_read_unlock();
+	if (!ctx)
+		return;
+	count_vm_event(FPR_DRAIN_POISON);
+	trace_fpr_drain(ctx->id, FPR_BY_POISON, 0);
+	fpr_flush(ctx);
+	fpr_ctx_put(ctx);
+}
 
 /**
  * __fpr_assert_clean() - debug builds: the allocator hands out a page

@@ -61,17 +61,33 @@
 #define FPR_DRAIN_ROUNDS	8
 
 struct workqueue_struct *fpr_wq;
-static atomic64_t fpr_shared_started = ATOMIC64_INIT(1);
 
 /**
  * fpr_started() - number of the newest flush that was requested
- * @ctx: context of a process
+ * @ctx: the context
  *
  * Return: the generation to tag a skip with.
  */
 u64 fpr_started(struct fpr_ctx *ctx)
 {
-	return atomic64_read(&ctx->mm->context.tlb_gen);
+	return atomic64_read(ctx->mm ? &ctx->mm->context.tlb_gen :
+				       &ctx->started);
+}
+
+/**
+ * fpr_tag_ctx() - what the frames that a process leaves are tagged with
+ * @ctx: context of the process
+ *
+ * A process whose threads differ in their rights shares nothing (recycle.c).
+ *
+ * Context: RCU read side, which lasts until the tags are written (group.c).
+ * Return: its group, or itself.
+ */
+struct fpr_ctx *fpr_tag_ctx(struct fpr_ctx *ctx)
+{
+	struct fpr_ctx *group = READ_ONCE(ctx->group);
+
+	return group && !READ_ONCE(ctx->keyed) ? group : ctx;
 }
 
 /**
@@ -99,7 +115,7 @@ void fpr_start_generations(struct mm_struct *mm)
  */
 u64 fpr_shared_tag_now(void)
 {
-	return fpr_tag_make(FPR_ID_SHARED, atomic64_read(&fpr_shared_started));
+	return fpr_tag_make(FPR_ID_SHARED, fpr_started(&fpr_shared));
 }
 
 /**
@@ -130,10 +146,7 @@ bool fpr_tag_is_stale(u64 tag, struct fpr_ctx *ctx)
  */
 void fpr_credit(struct fpr_ctx *ctx, u64 gen)
 {
-	u64 old = READ_ONCE(ctx->completed);
-
-	while (old < gen && !try_cmpxchg64(&ctx->completed, &old, gen))
-		;
+	fpr_raise(&ctx->completed, gen);
 }
 
 /**
@@ -177,20 +190,9 @@ static unsigned long fpr_debt_age(void)
 	return msecs_to_jiffies(READ_ONCE(fpr_debt_age_ms)) / 2;
 }
 
-/**
- * fpr_owe() - a skip left something owed
- * @ctx: the context
- * @gen: generation that its frames were tagged with
- *
- * Context: any. See the ordering note at the top.
- */
-void fpr_owe(struct fpr_ctx *ctx, u64 gen)
+/* What is owed has been noted: let it be paid after a while. */
+static void fpr_kick_age(struct fpr_ctx *ctx)
 {
-	u64 old = READ_ONCE(ctx->skipped);
-
-	/* 0 is for never; a process that has not flushed yet is at 0. */
-	while (old < gen + 1 && !try_cmpxchg64(&ctx->skipped, &old, gen + 1))
-		;
 	if (READ_ONCE(ctx->owed) || xchg(&ctx->owed, 1))
 		return;
 	refcount_inc(&ctx->ref);
@@ -200,26 +202,80 @@ void fpr_owe(struct fpr_ctx *ctx, u64 gen)
 }
 
 /**
+ * fpr_owe() - a skip left something owed
+ * @ctx: the context
+ * @gen: generation that its frames were tagged with
+ *
+ * Context: any. See the ordering note at the top.
+ */
+void fpr_owe(struct fpr_ctx *ctx, u64 gen)
+{
+	/* 0 is for never; a process that has not flushed yet is at 0. */
+	fpr_raise(&ctx->skipped, gen + 1);
+	fpr_kick_age(ctx);
+}
+
+/**
+ * fpr_owe_young() - an accessed bit was cleared
+ * @ctx: the context
+ * @gen: generation that the frame was tagged with
+ *
+ * Context: any. Ordered like a skip.
+ */
+void fpr_owe_young(struct fpr_ctx *ctx, u64 gen)
+{
+	fpr_raise(&ctx->cleared, gen + 1);
+	fpr_kick_age(ctx);
+}
+
+/**
  * fpr_shared_take_generation() - a new generation of the shared context
  *
  * Return: its number.
  */
 u64 fpr_shared_take_generation(void)
 {
-	return atomic64_inc_return(&fpr_shared_started);
+	return atomic64_inc_return(&fpr_shared.started);
+}
+
+/**
+ * fpr_is_owed_for() - is a full flush needed for something that was noted?
+ * @ctx: the context
+ * @newest: its generation plus 1, or 0 for never
+ *
+ * Return: true if none has completed since.
+ */
+bool fpr_is_owed_for(struct fpr_ctx *ctx, u64 newest)
+{
+	/* Pairs with the release in fpr_credit(). */
+	u64 completed = smp_load_acquire(&ctx->completed);
+
+	return newest && fpr_gen_stale(newest - 1, completed);
+}
+
+/* Has a process left something, tagged with itself or with its group? */
+static bool fpr_owes_skips(struct fpr_ctx *ctx)
+{
+	struct fpr_ctx *group = READ_ONCE(ctx->group);
+
+	return fpr_is_owed_for(ctx, READ_ONCE(ctx->skipped)) ||
+	       (group && fpr_is_owed_for(group, READ_ONCE(group->skipped)));
 }
 
 /* Is there a translation that no completed full flush has removed? */
 static bool fpr_is_owed(struct fpr_ctx *ctx)
 {
-	u64 skipped = READ_ONCE(ctx->skipped);
-	/* Pairs with the release in fpr_credit(). */
-	u64 completed = smp_load_acquire(&ctx->completed);
-
-	return skipped && fpr_gen_stale(skipped - 1, completed);
+	return fpr_is_owed_for(ctx, READ_ONCE(ctx->skipped)) ||
+	       fpr_is_owed_for(ctx, READ_ONCE(ctx->cleared));
 }
 
-static void fpr_flush(struct fpr_ctx *ctx)
+/**
+ * fpr_flush() - flush everything that a context may have left
+ * @ctx: the context; the caller holds a reference
+ *
+ * Context: may sleep and sends IPIs.
+ */
+void fpr_flush(struct fpr_ctx *ctx)
 {
 	u64 gen;
 
@@ -227,6 +283,10 @@ static void fpr_flush(struct fpr_ctx *ctx)
 	if (ctx->mm) {
 		/* Credits itself in __fpr_flush_completed(). */
 		flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
+		return;
+	}
+	if (ctx != &fpr_shared) {
+		fpr_group_flush(ctx);
 		return;
 	}
 	gen = fpr_shared_take_generation();
@@ -315,8 +375,7 @@ static void fpr_age_work(struct work_struct *work)
 		goto out;
 	if (fpr_is_owed(ctx) && !READ_ONCE(ctx->dead)) {
 		count_vm_event(FPR_DRAIN_AGE);
-		if (!(ctx->mm ? fpr_settle_by_ticks(ctx, until) :
-				fpr_settle_shared_by_ticks(until)))
+		if (!fpr_settle_by_ticks(ctx, until))
 			fpr_flush(ctx);
 	}
 	/*
@@ -408,7 +467,8 @@ unsigned long __fpr_drain(enum fpr_drain_reason reason)
  *
  * Its pages may be in recycled frames that stale translations reach, with the
  * rights of an earlier mapping: flush those, not only the mapping's own (I2).
- * Any mapping of a file: a fault of another one may have read its pages. A
+ * Any mapping of a file: a fault of another one may have read its pages. And
+ * anonymous ones of ours, which may be written to and are to be executed. A
  * skip is over when its munmap gives up mmap_lock, which the caller holds for
  * writing, so none comes between the look at what is owed and the change.
  *
@@ -416,7 +476,7 @@ unsigned long __fpr_drain(enum fpr_drain_reason reason)
  * still recycle frames that are parked after this. With protection keys it does
  * not (fpr_has_keys()); other rights any thread can give back.
  *
- * Context: may sleep and sends IPIs.
+ * Context: may sleep and sends IPIs; mmap_lock keeps the group.
  */
 void __fpr_mprotect(struct vm_area_struct *vma)
 {
@@ -424,8 +484,8 @@ void __fpr_mprotect(struct vm_area_struct *vma)
 
 	if (ctx && vma_pkey(vma))
 		WRITE_ONCE(ctx->keyed, true);
-	if (vma->vm_file && ctx && fpr_is_owed(ctx) &&
-	    !fpr_mutated(MUTATE_fpr_no_mprotect))
+	if (ctx && (vma->vm_file || vma->vm_flags & VM_FPR) &&
+	    fpr_owes_skips(ctx) && !fpr_mutated(MUTATE_fpr_no_mprotect))
 		fpr_flush(ctx);
 }
 
@@ -480,7 +540,7 @@ static int __init fpr_settle_start(void)
 		return -ENOMEM;
 	fpr_pool_init(&fpr_shared);
 	fpr_settle_init(&fpr_shared);
-	fpr_shared.completed = atomic64_read(&fpr_shared_started);
+	fpr_shared.completed = fpr_started(&fpr_shared);
 	return register_oom_notifier(&fpr_oom_notifier);
 }
 core_initcall(fpr_settle_start);

@@ -38,8 +38,12 @@
 #include <linux/types.h>
 
 #define FPR_TAG_ID_BITS		22
-#define FPR_TAG_GEN_BITS	42
+#define FPR_TAG_GEN_BITS	41
 #define FPR_TAG_GEN_MASK	((1ULL << FPR_TAG_GEN_BITS) - 1)
+
+/* One of the translations may write: the frame was an anonymous page (I2). */
+#define FPR_TAG_WRITABLE	(FPR_TAG_GEN_MASK + 1)
+#define FPR_TAG_ID_SHIFT	(FPR_TAG_GEN_BITS + 1)
 
 /* No context; a tag of 0 is "never tagged". */
 #define FPR_ID_NONE		0U
@@ -49,12 +53,12 @@
 
 static inline u64 fpr_tag_make(u32 id, u64 gen)
 {
-	return (u64)id << FPR_TAG_GEN_BITS | (gen & FPR_TAG_GEN_MASK);
+	return (u64)id << FPR_TAG_ID_SHIFT | (gen & FPR_TAG_GEN_MASK);
 }
 
 static inline u32 fpr_tag_id(u64 tag)
 {
-	return tag >> FPR_TAG_GEN_BITS;
+	return tag >> FPR_TAG_ID_SHIFT;
 }
 
 static inline u64 fpr_tag_gen(u64 tag)
@@ -95,20 +99,23 @@ static inline bool fpr_gen_stale(u64 gen, u64 completed)
  *
  * A frame that two contexts can reach belongs to neither: it gets the shared
  * tag, which covers every translation left before now, whoever left it. A
- * shared tag that is still owed stays shared.
+ * shared tag that is still owed stays shared. What may be written to stays so.
  *
  * Return: the tag to store; equal to @old if nothing changes.
  */
 static inline u64 fpr_tag_combine(u64 old, bool old_stale, u64 new, u64 shared)
 {
+	u64 writable = (old | new) & FPR_TAG_WRITABLE;
+
 	if (fpr_tag_id(old) == fpr_tag_id(new))
-		return fpr_tag_gen(old) >= fpr_tag_gen(new) ? old : new;
+		return (fpr_tag_gen(old) >= fpr_tag_gen(new) ? old : new) |
+		       writable;
 	if (!old_stale)
 		return new;
 	if (fpr_tag_id(old) == FPR_ID_SHARED &&
 	    fpr_tag_gen(old) >= fpr_tag_gen(shared))
-		return old;
-	return shared;
+		return old | writable;
+	return shared | writable;
 }
 
 #endif /* _MM_CEASEFIRE_TAG_STATE_H */

@@ -146,7 +146,8 @@ static u64 *fpr_tag_slot(unsigned long pfn)
  */
 static void fpr_tag_cover(u64 *slot, u64 stored)
 {
-	u64 now = fpr_shared_tag_now();
+	u64 writable = stored & FPR_TAG_WRITABLE;
+	u64 now = fpr_shared_tag_now() | writable;
 
 	if (fpr_mutated(MUTATE_fpr_no_cover))
 		return;
@@ -154,7 +155,7 @@ static void fpr_tag_cover(u64 *slot, u64 stored)
 		stored = now;
 		/* Whatever is there by now is covered, too. */
 		xchg(slot, stored);
-		now = fpr_shared_tag_now();
+		now = fpr_shared_tag_now() | writable;
 	}
 }
 
@@ -271,6 +272,24 @@ struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found)
 		*found = tag;
 	ctx = fpr_ctx_find(fpr_tag_id(tag));
 	return fpr_tag_is_stale(tag, ctx) ? ctx : NULL;
+}
+
+/**
+ * fpr_frames_writable() - may frames be written to by those that can reach them?
+ * @pfn: first frame
+ * @nr: number of frames
+ *
+ * Return: true if a tag says so, whether it is settled or not.
+ */
+bool fpr_frames_writable(unsigned long pfn, unsigned long nr)
+{
+	for (; nr--; pfn++) {
+		u64 *slot = fpr_tag_slot(pfn);
+
+		if (slot && READ_ONCE(*slot) & FPR_TAG_WRITABLE)
+			return true;
+	}
+	return false;
 }
 
 /**

@@ -112,46 +112,20 @@ static bool fpr_wait_for_ticks(struct mm_struct *mm, u64 gen,
 /* A new generation for a process, without an IPI; ticks shall catch up. */
 static u64 fpr_take_generation(struct fpr_ctx *ctx)
 {
-	u64 gen = inc_mm_tlb_gen(ctx->mm), old = READ_ONCE(ctx->awaited);
+	u64 gen = inc_mm_tlb_gen(ctx->mm);
 
-	while (old < gen && !try_cmpxchg64(&ctx->awaited, &old, gen))
-		;
+	fpr_raise(&ctx->awaited, gen);
 	return gen;
 }
 
-/**
- * fpr_settle_by_ticks() - pay what a process owes without interrupting it
- * @ctx: its context; the caller holds a reference
- * @until: when to give up, in jiffies
- *
- * A CPU that has caught up stays so, hence one after the other.
- *
- * Context: sleeps.
- * Return: false if some CPU has not flushed in time.
- */
-bool fpr_settle_by_ticks(struct fpr_ctx *ctx, unsigned long until)
-{
-	u64 gen = fpr_take_generation(ctx);
-
-	synchronize_rcu();
-	if (!fpr_wait_for_ticks(ctx->mm, gen, until))
-		return false;
-	fpr_credit(ctx, gen);
-	return true;
-}
-
-/**
- * fpr_settle_shared_by_ticks() - pay for frames that several processes reach
- * @until: when to give up, in jiffies
+/*
+ * Pay for frames that several processes reach.
  *
  * They are clean when every process has paid: all generations are taken first,
  * and waited for together. A context that comes later tags with the generation
  * that was taken before them all; one that is gone reaches nothing.
- *
- * Context: sleeps.
- * Return: false if some CPU has not flushed in time.
  */
-bool fpr_settle_shared_by_ticks(unsigned long until)
+static bool fpr_settle_shared_by_ticks(unsigned long until)
 {
 	u64 gen = fpr_shared_take_generation();
 	struct fpr_ctx *ctx;
@@ -170,4 +144,31 @@ bool fpr_settle_shared_by_ticks(unsigned long until)
 	if (paid)
 		fpr_credit(&fpr_shared, gen);
 	return paid;
+}
+
+/**
+ * fpr_settle_by_ticks() - pay what a context owes without interrupting anybody
+ * @ctx: the context; the caller holds a reference
+ * @until: when to give up, in jiffies
+ *
+ * A CPU that has caught up stays so, hence one after the other. Groups are
+ * flushed: who is a member can change while one waits.
+ *
+ * Context: sleeps.
+ * Return: false if some CPU has not flushed in time.
+ */
+bool fpr_settle_by_ticks(struct fpr_ctx *ctx, unsigned long until)
+{
+	u64 gen;
+
+	if (ctx == &fpr_shared)
+		return fpr_settle_shared_by_ticks(until);
+	if (!ctx->mm)
+		return false;
+	gen = fpr_take_generation(ctx);
+	synchronize_rcu();
+	if (!fpr_wait_for_ticks(ctx->mm, gen, until))
+		return false;
+	fpr_credit(ctx, gen);
+	return true;
 }

@@ -20,7 +20,18 @@
 	EM(7, "tables")			\
 	EM(8, "nested")			\
 	EM(9, "tags")			\
-	EMe(10, "disabled")
+	EM(10, "disabled")		\
+	EMe(11, "context")
+
+/* What became of an entry that is evicted, in the order of fpr_evict_*. */
+#define FPR_EVICTIONS			\
+	EM(0, "skip")			\
+	EM(1, "young")			\
+	EM(2, "stale")			\
+	EM(3, "disabled")		\
+	EM(4, "notifier")		\
+	EM(5, "pending")		\
+	EMe(6, "untracked")
 
 /* Reasons of fpr_drain: enum fpr_drain_reason. */
 #define FPR_DRAIN_REASONS		\
@@ -32,7 +43,8 @@
 	EM(5, "isolate")		\
 	EM(6, "pcp")			\
 	EM(7, "compact")		\
-	EMe(8, "exit")
+	EM(8, "poison")			\
+	EMe(9, "exit")
 
 /* Who claims addresses: enum fpr_claim. */
 #define FPR_CLAIMS			\
@@ -65,6 +77,23 @@ TRACE_EVENT(fpr_skip,
 	),
 	TP_printk("ctx=%u start=0x%lx end=0x%lx gen=%llu", __entry->ctx,
 		  __entry->start, __entry->end, __entry->gen)
+);
+
+TRACE_EVENT(fpr_evict,
+	TP_PROTO(u32 ctx, unsigned long pfn, int reason),
+	TP_ARGS(ctx, pfn, reason),
+	TP_STRUCT__entry(
+		__field(unsigned long, pfn)
+		__field(u32, ctx)
+		__field(int, reason)
+	),
+	TP_fast_assign(
+		__entry->pfn = pfn;
+		__entry->ctx = ctx;
+		__entry->reason = reason;
+	),
+	TP_printk("ctx=%u pfn=0x%lx reason=%s", __entry->ctx, __entry->pfn,
+		  __print_symbolic(__entry->reason, FPR_EVICTIONS))
 );
 
 TRACE_EVENT(fpr_flush,

@@ -6,8 +6,9 @@
 #define _UAPI_LINUX_CEASEFIRE_H
 
 /*
- * mmap(2) flag for file mappings: munmap() of the mapping may leave stale
- * translations behind in the TLBs of other CPUs instead of interrupting them.
+ * mmap(2) flag for mappings of files and for private anonymous memory:
+ * munmap() of the mapping may leave stale translations behind in the TLBs of
+ * other CPUs instead of interrupting them.
  * The frames stay inside the process until those translations are gone, so
  * only a program that touches memory it has unmapped can notice.
  *
@@ -16,5 +17,45 @@
  * fails with EOPNOTSUPP there; so a program can probe.
  */
 #define MAP_FPR		0x800000
+
+/*
+ * prctl(PR_FPR, operation, arg3, 0, 0): fast page recycling of a process.
+ *
+ * PR_FPR_SET_AUTO, bytes: each mmap() of a file works as with MAP_FPR if the
+ * mapping is not larger than that; 0 for none, ~0UL for all. Mappings that exist
+ * stay as they are. Inherited over fork() and execve(); a program that gains
+ * privileges by execve() starts with 0. What the dynamic linker maps
+ * (MAP_DENYWRITE) is left out, it stays anyway.
+ * It belongs to the address space: between vfork() and execve() it is set for
+ * the parent, too.
+ *
+ * PR_FPR_GET_AUTO, pointer: stores the number of bytes as __u64.
+ *
+ * PR_FPR_SET_CONTEXT, which: who may use again the frames that a process has
+ * unmapped, and may then see through stale translations what others have there:
+ *   PR_FPR_CONTEXT_PROCESS	the process, the default
+ *   PR_FPR_CONTEXT_MAPPING	only the mapping; munmap() flushes, eviction not
+ *   PR_FPR_CONTEXT_CHILDREN	the process and those that it forks from now on
+ *   PR_FPR_CONTEXT_USER		all processes with its effective user id that
+ *				have asked for the same
+ * Inherited over fork() and execve(); left when credentials change. Leaving
+ * flushes all members. Anonymous memory always stays with its process.
+ *
+ * PR_FPR_GET_CONTEXT, pointer: stores which as unsigned int.
+ *
+ * Returns 0, or -1 with errno EINVAL: unknown operation or context, unused
+ * arguments that are not 0, or a kernel without FPR; EFAULT: bad pointer;
+ * ENOMEM; EINTR: a fatal signal came.
+ */
+#define PR_FPR			0x465052
+#define PR_FPR_SET_AUTO		1
+#define PR_FPR_GET_AUTO		2
+#define PR_FPR_SET_CONTEXT	3
+#define PR_FPR_GET_CONTEXT	4
+
+#define PR_FPR_CONTEXT_PROCESS	0
+#define PR_FPR_CONTEXT_MAPPING	1
+#define PR_FPR_CONTEXT_CHILDREN	2
+#define PR_FPR_CONTEXT_USER	3
 
 #endif /* _UAPI_LINUX_CEASEFIRE_H */

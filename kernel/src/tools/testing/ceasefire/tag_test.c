@@ -33,6 +33,7 @@ static void combine(void)
 	u64 b3 = fpr_tag_make(2, 3);
 	u64 s8 = fpr_tag_make(FPR_ID_SHARED, 8);
 	u64 s9 = fpr_tag_make(FPR_ID_SHARED, 9);
+	u64 w = FPR_TAG_WRITABLE;
 
 	CHECK(fpr_tag_combine(0, false, a5, s8) == a5);
 	/* One context: the newest debt counts. */
@@ -46,6 +47,13 @@ static void combine(void)
 	CHECK(fpr_tag_combine(s8, true, b3, s9) == s9);
 	CHECK(fpr_tag_combine(s9, true, b3, s9) == s9);
 	CHECK(fpr_tag_combine(s8, false, b3, s9) == b3);
+	/* What may be written to stays so as long as it is owed. */
+	CHECK(fpr_tag_combine(a6 | w, true, a5, s8) == (a6 | w));
+	CHECK(fpr_tag_combine(a5, true, a6 | w, s8) == (a6 | w));
+	CHECK(fpr_tag_combine(a5 | w, true, b3, s8) == (s8 | w));
+	CHECK(fpr_tag_combine(s9, true, b3 | w, s9) == (s9 | w));
+	CHECK(fpr_tag_combine(a5 | w, false, b3, s8) == b3);
+	CHECK(fpr_tag_id(a5 | w) == 1 && fpr_tag_gen(a5 | w) == 5);
 }
 
 /* --- the small machine --- */

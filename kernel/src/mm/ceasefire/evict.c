@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Eviction: reclaim of pages of MAP_FPR mappings, without a flush.
+ *
+ * munmap() may skip its flush because the program has given up the address. Who
+ * evicts a page must not: the program may read it again at any time, and has to
+ * find what is in the file by then. So no entry may be left when the page goes,
+ * but often that is known without a flush. A CPU sets the accessed bit of an
+ * entry before it caches it (SDM 4.10.2.3), and caches no entry without it. So
+ *
+ *   reclaim				CPU
+ *   clears the accessed bit of an entry
+ *   (no flush, as ever on x86)		may still use the entry
+ *   smp_mb()
+ *   gen = started; tag the frame
+ *   ...				full flush N > gen: the entry is gone
+ *   later: clears the entry; the
+ *   accessed bit is not set		has not cached it since
+ *
+ * and if the tag is judged clean (settle.c has why), no CPU has the entry. It
+ * is what a skip does with frames, but the mapping stays. The debt is paid by
+ * ticks, like that of a skip, and reclaim comes by a second time much later
+ * than that. Both halves run under the page table lock of the entry, so the
+ * second one sees the tag of the first.
+ *
+ * Whoever else clears the bit must be known, or the entry must count as used:
+ *   - ptep_test_and_clear_young() tags: reclaim, MGLRU, DAMON, clear_refs, idle
+ *     page tracking
+ *   - madvise(MADV_FREE), for anonymous pages, clears it within an mmu_gather and
+ *     flushes at the end: mm_tlb_flush_pending() says so, and is right under the
+ *     page table lock
+ *   - a frame without room for its tag: fpr_ctx.untracked, for the whole process
+ *   - a process that has no context yet (fork() copies VM_FPR): fpr_ctx.born
+ *   - before the hooks were in place: fpr_key_update() flushes all CPUs
+ *   - migration keeps the bit when it puts an entry back before its flush; where
+ *     there is no room for it (CPUs with L1TF) all evictions flush
+ *   - entries that are new and without the bit were never cached
+ *
+ * What is evicted with the bit set is flushed for as ever. Pages with a debt
+ * reclaim rather leaves alone for one more round, until too many wait or until
+ * it finds little else; then one flush settles them all.
+ *
+ * Locks: page table lock (first two), folio lock (third).
+ * Callers: ptep_test_and_clear_young(), folio_referenced_one(),
+ * try_to_unmap_one(), folio_check_references(), evict_folios().
+ */
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/mmu_notifier.h>
+#include <linux/mmzone.h>
+#include <linux/swapops.h>
+#include <linux/vmstat.h>
+
+#include <trace/events/ceasefire.h>
+
+#include "internal.h"
+
+/* So many pages that reclaim has left alone are worth a flush. */
+#define FPR_EVICT_BATCH		1024
+
+/* Reclaim that has got this far finds nothing else. */
+#define FPR_EVICT_PRIORITY	(DEF_PRIORITY / 2)
+
+/**
+ * __fpr_young_cleared() - an accessed bit was cleared, and nobody flushes
+ * @vma: the mapping, its page table is locked
+ * @pte: the entry
+ */
+void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
+{
+	struct fpr_ctx *ctx = vma->vm_mm->fpr, *owner;
+	u64 gen;
+
+	if (!(vma->vm_flags & VM_FPR) || !ctx ||
+	    fpr_mutated(MUTATE_fpr_evict_untagged))
+		return;
+	/* The bit before the generation; see settle.c. */
+	smp_mb__after_atomic();
+	rcu_read_lock();
+	/* As a skip has it: what is anonymous is not for a group. */
+	owner = PageAnon(pte_page(pte)) ? ctx : fpr_tag_ctx(ctx);
+	gen = fpr_started(owner);
+	fpr_owe_young(owner, gen);
+	if (!fpr_gen_fits(gen) ||
+	    !fpr_tag_frames(pte_pfn(pte), 1, fpr_tag_make(owner->id, gen)))
+		fpr_raise(&ctx->untracked, fpr_started(ctx) + 1);
+	rcu_read_unlock();
+}
+
+/* Why an entry that reclaim has cleared may be in a TLB; 0 if it is in none. */
+static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
+					       struct fpr_ctx *ctx, pte_t pte)
+{
+	struct mm_struct *mm = vma->vm_mm;
+	bool stale;
+
+	if (!READ_ONCE(fpr_enabled) || !READ_ONCE(fpr_ready))
+		return FPR_EVICT_FLUSH_DISABLED;
+	if (pte_young(pte) && !fpr_mutated(MUTATE_fpr_evict_young))
+		return FPR_EVICT_FLUSH_YOUNG;
+	if (!migration_entry_supports_ad())
+		return FPR_EVICT_FLUSH_UNTRACKED;
+	if (mm_has_notifiers(mm) && !fpr_mutated(MUTATE_fpr_evict_notifiers))
+		return FPR_EVICT_FLUSH_NOTIFIER;
+	if (PageAnon(pte_page(pte)) && mm_tlb_flush_pending(mm))
+		return FPR_EVICT_FLUSH_PENDING;
+	rcu_read_lock();
+	stale = fpr_frame_owner(pte_pfn(pte), NULL);
+	rcu_read_unlock();
+	if (stale && !fpr_mutated(MUTATE_fpr_evict_stale))
+		return FPR_EVICT_FLUSH_STALE;
+	if ((fpr_is_owed_for(ctx, READ_ONCE(ctx->untracked)) ||
+	     fpr_is_owed_for(ctx, READ_ONCE(ctx->born))) &&
+	    !fpr_mutated(MUTATE_fpr_evict_untracked))
+		return FPR_EVICT_FLUSH_UNTRACKED;
+	return 0;
+}
+
+/**
+ * __fpr_evicted() - reclaim has cleared an entry and is about to note a flush
+ * @vma: the mapping, its page table is locked
+ * @pte: the entry as it was
+ *
+ * Return: true if no CPU has it, so that no flush is needed.
+ */
+bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
+{
+	struct fpr_ctx *ctx = vma->vm_mm->fpr;
+	enum vm_event_item why;
+
+	if (!(vma->vm_flags & VM_FPR) || !ctx)
+		return false;
+	why = fpr_evict_must_flush(vma, ctx, pte) ?: FPR_EVICT_SKIP;
+	count_vm_event(why);
+	trace_fpr_evict(ctx->id, pte_pfn(pte), why - FPR_EVICT_SKIP);
+	return why == FPR_EVICT_SKIP;
+}
+
+/**
+ * __fpr_looks_at() - does reclaim look at the accessed bits of a mapping?
+ * @vma: a mapping that says that its pages are not used again soon
+ *
+ * What it does not look at it does not clear, and then every page would take a
+ * flush.
+ *
+ * Return: true for VM_FPR mappings.
+ */
+bool __fpr_looks_at(struct vm_area_struct *vma)
+{
+	return vma->vm_flags & VM_FPR && !fpr_mutated(MUTATE_fpr_evict_unseen);
+}
+
+/**
+ * __fpr_only_clears() - reclaim is about to look at an accessed bit
+ * @vma: the mapping, its page table is locked
+ * @address: of the page
+ * @pte: its entry
+ *
+ * The mapping has said that a use does not count. So the bit is cleared, which
+ * is all that eviction needs, and nobody hears of it.
+ *
+ * Return: true if that is done.
+ */
+bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
+		       pte_t *pte)
+{
+	if (vma_has_recency(vma) || !(vma->vm_flags & VM_FPR) ||
+	    fpr_mutated(MUTATE_fpr_evict_counted))
+		return false;
+	ptep_test_and_clear_young(vma, address, pte);
+	return true;
+}
+
+/* One flush for all whose bits were cleared until now. */
+static void fpr_evict_settle(struct fpr_ctx *ctx)
+{
+	atomic_set(&ctx->kept, 0);
+	/* That would be all CPUs, for what reclaim sends to those of a process. */
+	if (ctx == &fpr_shared || !refcount_inc_not_zero(&ctx->ref))
+		return;
+	rcu_read_unlock();
+	count_vm_event(FPR_EVICT_SETTLE);
+	fpr_flush(ctx);
+	fpr_ctx_put(ctx);
+	rcu_read_lock();
+}
+
+/* The context that makes the eviction of a folio take a flush. RCU read side. */
+static struct fpr_ctx *fpr_evict_owner(struct folio *folio)
+{
+	unsigned long pfn = folio_pfn(folio), i;
+	struct fpr_ctx *ctx = NULL;
+
+	if (!folio_mapped(folio) || !fpr_frames_tagged(pfn) ||
+	    !READ_ONCE(fpr_enabled) || fpr_mutated(MUTATE_fpr_evict_stale))
+		return NULL;
+	for (i = 0; i < folio_nr_pages(folio) && !ctx; i++)
+		ctx = fpr_frame_owner(pfn + i, NULL);
+	return ctx;
+}
+
+/**
+ * __fpr_evict_later() - shall reclaim leave a folio alone for now?
+ * @folio: the folio, locked; nobody has used it since reclaim last looked
+ * @priority: of reclaim
+ *
+ * Reclaim comes by in the order in which it has cleared the bits. So a flush
+ * settles all folios from here to those that it looks at now.
+ *
+ * Context: may sleep and sends IPIs.
+ * Return: true if evicting it would take a flush, and few others wait.
+ */
+bool __fpr_evict_later(struct folio *folio, int priority)
+{
+	struct fpr_ctx *ctx;
+	bool later = false;
+
+	rcu_read_lock();
+	ctx = fpr_evict_owner(folio);
+	if (ctx) {
+		later = priority > FPR_EVICT_PRIORITY &&
+			atomic_inc_return(&ctx->kept) < FPR_EVICT_BATCH &&
+			!fpr_mutated(MUTATE_fpr_evict_now);
+		if (!later)
+			fpr_evict_settle(ctx);
+	}
+	rcu_read_unlock();
+	if (later)
+		count_vm_event(FPR_EVICT_LATER);
+	return later;
+}
+
+/**
+ * __fpr_evict_waits() - was a folio left alone, so that it is as old as before?
+ * @folio: the folio, which reclaim has not evicted
+ *
+ * Multi-generational LRU takes what is mapped and was rejected for used.
+ *
+ * Return: true if it waits for a flush.
+ */
+bool __fpr_evict_waits(struct folio *folio)
+{
+	bool waits;
+
+	if (folio_test_active(folio) || folio_test_referenced(folio) ||
+	    fpr_mutated(MUTATE_fpr_evict_youngest))
+		return false;
+	rcu_read_lock();
+	waits = fpr_evict_owner(folio);
+	rcu_read_unlock();
+	return waits;
+}
