@@ -279,18 +279,40 @@ static void by_hugetlb(void)
 	write_text("/proc/sys/vm/nr_hugepages", "0");
 }
 
-static void by_anonymous(void)
+static char *map_anonymous(int flags)
 {
-	long before = vmstat_sum(INELIGIBLE);
-	char *p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FPR, -1, 0);
+	return mmap(NULL, LENGTH, PROT_READ | PROT_WRITE,
+		    flags | MAP_ANONYMOUS | MAP_FPR, -1, 0);
+}
+
+static void flag_anonymous(void)
+{
+	long before = vmstat("fpr_map");
+	char *p = map_anonymous(MAP_PRIVATE);
 
 	ENSURE(p != MAP_FAILED, "mmap: %m");
-	ENSURE(!smaps_has_flag(p, "fr"), "'fr' in smaps");
+	ENSURE(smaps_has_flag(p, "fr"), "no 'fr' in smaps");
+	ENSURE(vmstat("fpr_map") == before + 1, "the mapping is not counted");
 	memset(p, OWN, LENGTH);
 	check_content(p);
-	ENSURE(vmstat_sum(INELIGIBLE) == before + 1,
-	       "anonymous memory with the flag is not counted");
+	MUST(munmap(p, LENGTH));
+}
+
+/* What processes share, and what grows by itself. */
+static void by_anonymous(void)
+{
+	static const int kinds[] = { MAP_SHARED, MAP_PRIVATE | MAP_GROWSDOWN };
+	size_t i;
+
+	for (i = 0; i < KTAP_COUNT(kinds); i++) {
+		long before = vmstat(INELIGIBLE "file");
+		char *p = map_anonymous(kinds[i]);
+
+		check_ineligible(p, "file", before);
+		memset(p, OWN, LENGTH);
+		check_content(p);
+		MUST(munmap(p, LENGTH));
+	}
 }
 
 static void by_packet_ring(void)
@@ -464,6 +486,7 @@ int main(int argc, char **argv)
 		{ "flag_private", flag_private, 0 },
 		{ "flag_shared", flag_shared, 0 },
 		{ "flag_validate", flag_validate, 0 },
+		{ "flag_anonymous", flag_anonymous, 0 },
 		{ "flag_with_others", flag_with_others, 0 },
 		{ "same_errors", same_errors, 0 },
 		{ "beyond_end", beyond_end, 0 },

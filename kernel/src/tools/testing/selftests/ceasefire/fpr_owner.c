@@ -115,51 +115,11 @@ static void fuse_refuses_stale(void)
 	ENSURE(!taken, "the file system took %zu stale pages over", taken);
 }
 
-#define KSM	"/sys/kernel/mm/ksm/"
-
-static void ksm_leaves_alone(void)
-{
-	struct tfile f;
-	bool merge_flag;
-	long merged, scans;
-	char *p, *q;
-	double end;
-
-	if (access(KSM "run", W_OK))
-		ktap_skip("no KSM");
-	file_make(&f, ON_TMPFS, PAGES, OWN);
-	peer_start(1);
-	hold_debts();
-	p = fpr_map(&f, 0, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-	q = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE, f.fd, 0);
-	ENSURE(q != MAP_FAILED, "mmap: %m");
-	memset(p, WRITTEN, LENGTH);
-	memset(q, WRITTEN, LENGTH);
-	MUST(madvise(p, LENGTH, MADV_MERGEABLE));
-	MUST(madvise(q, LENGTH, MADV_MERGEABLE));
-	ENSURE(smaps_has_flag(q, "mg"), "KSM does not take a plain mapping");
-	merge_flag = smaps_has_flag(p, "mg");
-	scans = read_number(KSM "full_scans");
-	ENSURE(write_text(KSM "sleep_millisecs", "1") &&
-	       write_text(KSM "pages_to_scan", "10000") &&
-	       write_text(KSM "run", "1"), "ksm cannot be started: %m");
-	end = seconds() + 60;
-	while (read_number(KSM "full_scans") < scans + 3 && seconds() < end)
-		sleep_ms(20);
-	merged = (long)frame_of(p);
-	merged = merged && merged == (long)frame_of(q);
-	write_text(KSM "run", "2");
-	write_text(KSM "run", "0");
-	ENSURE(!merge_flag, "a mapping with FPR is marked for merging");
-	ENSURE(!merged, "a page of a mapping with FPR was merged with another");
-}
-
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
 		{ "fuse_takes", fuse_takes, 0 },
 		{ "fuse_refuses_stale", fuse_refuses_stale, 0 },
-		{ "ksm_leaves_alone", ksm_leaves_alone, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

@@ -160,23 +160,6 @@ static void dirty_by_other(void)
 	ENSURE(file_count(&f, WRITTEN) == PAGES, "written data is lost");
 }
 
-/* Pages of a private mapping that were written to are anonymous. */
-static void private_written(void)
-{
-	struct tfile f;
-	char *p;
-
-	file_make(&f, ON_TMPFS, PAGES, OWN);
-	peer_start(1);
-	hold_debts();
-	p = fpr_map(&f, 0, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-	ENSURE(peer_write(p, PAGES, WORD(WRITTEN)) == PAGES, "no write");
-	fpr_unmap_flushes(p, PAGES);
-	ENSURE(peer_count(p, PAGES, FAULTED) == PAGES,
-	       "the peer reads anonymous pages after their munmap");
-	ENSURE(file_count(&f, OWN) == PAGES, "a private write reached the file");
-}
-
 static char *anon_at;
 
 static long write_in_place(long byte)
@@ -310,7 +293,6 @@ int main(int argc, char **argv)
 		{ "dirty_recycled", dirty_recycled, 0 },
 		{ "clean_writable", clean_writable, 0 },
 		{ "dirty_by_other", dirty_by_other, 0 },
-		{ "private_written", private_written, 0 },
 		{ "anon_shared", anon_shared, 0 },
 		{ "code_recycled", code_recycled, 0 },
 		{ "code_later", code_later, 0 },

@@ -27,8 +27,9 @@ void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
 	      int flags)
 {
 	long before = vmstat("fpr_map");
-	void *p = mmap(NULL, pages * PAGE, prot, flags | MAP_FPR, f->fd,
-		       (off_t)(first * PAGE));
+	void *p = mmap(NULL, pages * PAGE, prot,
+		       flags | MAP_FPR | (f ? 0 : MAP_ANONYMOUS),
+		       f ? f->fd : -1, (off_t)(first * PAGE));
 
 	ENSURE(p != MAP_FAILED, "mmap with MAP_FPR: %m");
 	ENSURE(vmstat("fpr_map") > before, "the mapping is not counted");

@@ -15,7 +15,10 @@
 /* Settings under which debts stay owed until something else settles them. */
 void hold_debts(void);
 
-/* mmap with MAP_FPR; fails the case unless the kernel counts it as such. */
+/*
+ * mmap with MAP_FPR, of anonymous memory if @f is NULL; fails the case unless
+ * the kernel counts it as such.
+ */
 void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
 	      int flags);
 /*

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Attacks on contexts of several processes (I1, I2): what one member has left
+ * another one may use again, and nobody else; who leaves sees nothing of it any
+ * more, and nobody sees what is the leaver's alone.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "checker.h"
+#include "context.h"
+#include "env.h"
+#include "file.h"
+#include "ktap.h"
+#include "map.h"
+#include "peer.h"
+#include "stranger.h"
+
+#define PAGES		16
+#define LENGTH		(PAGES * PAGE)
+#define OWN		0x5a
+#define OTHERS		0x22
+#define NOBODY		65534
+#define TRIES		50
+/* More than the kernel keeps back until it puts them on a list. */
+#define ANON_PAGES	64
+
+static struct tfile own, others;
+static struct stranger other;
+
+/* In the other process. */
+static long choose(long kind)
+{
+	return context_choose((unsigned long)kind);
+}
+
+static long chosen(long unused)
+{
+	(void)unused;
+	return context_chosen();
+}
+
+static long map_others(long prot)
+{
+	char *p = mmap(NULL, LENGTH, (int)prot, MAP_SHARED | MAP_FPR,
+		       others.fd, 0);
+	size_t i, good = 0;
+
+	if (p == MAP_FAILED)
+		return -1;
+	for (i = 0; i < PAGES; i++)
+		good += probe_read(p + i * PAGE) == WORD(OTHERS);
+	munmap(p, LENGTH);
+	return (long)good;
+}
+
+static long map_secrets(long unused)
+{
+	char *p = mmap(NULL, ANON_PAGES * PAGE, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FPR, -1, 0);
+
+	(void)unused;
+	if (p == MAP_FAILED)
+		return -1;
+	memset(p, SECRET, ANON_PAGES * PAGE);
+	return 0;
+}
+
+static long become_nobody(long unused)
+{
+	(void)unused;
+	return seteuid(NOBODY);
+}
+
+/* Files, another process that has made the choice, and a peer. */
+static void start(unsigned long kind)
+{
+	pin_to_cpu(0);
+	file_make(&own, ON_DISK, PAGES, OWN);
+	file_make(&others, ON_DISK, PAGES, OTHERS);
+	file_drop(&others);
+	MUST(context_choose(kind));
+	stranger_start(&other);
+	peer_start(1);
+	hold_debts();
+}
+
+/* The other process is a member, not only one that may become one. */
+static void take_part(void)
+{
+	ENSURE(stranger_call(&other, map_others, PROT_READ) == PAGES,
+	       "the other process reads wrong data");
+	file_drop(&others);
+}
+
+/* Frames of a file that is gone, parked; the peer still reads them. */
+static char *leave_parked(void)
+{
+	int tries;
+
+	for (tries = 0; tries < TRIES; tries++) {
+		char *p = leave_stale(&own, 0, PAGES, PROT_READ, MAP_SHARED,
+				      OWN);
+
+		file_drop(&own);
+		if (fpr_sysfs("parked") >= PAGES / 2)
+			return p;
+	}
+	ktap_fail("no frames were parked: nothing to attack with");
+}
+
+/* How many frames the other process takes from a pool. */
+static long other_recycles(void)
+{
+	long before = vmstat("fpr_recycle");
+
+	ENSURE(stranger_call(&other, map_others, PROT_READ) == PAGES,
+	       "the other process reads wrong data");
+	return vmstat("fpr_recycle") - before;
+}
+
+static void recycled_by_member(unsigned long kind)
+{
+	long flushes, recycled;
+
+	start(kind);
+	take_part();
+	leave_parked();
+	flushes = vmstat("fpr_drain_flush");
+	recycled = other_recycles();
+	ENSURE(recycled >= PAGES / 2, "%ld of %d frames were recycled",
+	       recycled, PAGES);
+	ENSURE(vmstat("fpr_drain_flush") == flushes, "somebody flushed");
+}
+
+static void children(void)
+{
+	recycled_by_member(CONTEXT_CHILDREN);
+}
+
+static void user(void)
+{
+	recycled_by_member(CONTEXT_USER);
+}
+
+/* Without a choice each process recycles for itself. */
+static void no_choice(void)
+{
+	char *p;
+
+	start(CONTEXT_PROCESS);
+	p = leave_parked();
+	checker_forbid(p, PAGES);
+	ENSURE(!other_recycles(), "another process takes frames");
+	ENSURE(!peer_count(p, PAGES, WORD(OTHERS)),
+	       "pages of another process are visible");
+}
+
+/* Nor does one with another uid, which asks for its own user's context. */
+static void another_user(void)
+{
+	start(CONTEXT_PROCESS);
+	ENSURE(!stranger_call(&other, become_nobody, 0), "seteuid fails");
+	ENSURE(!stranger_call(&other, choose, CONTEXT_USER), "prctl fails");
+	MUST(context_choose(CONTEXT_USER));
+	leave_parked();
+	ENSURE(!other_recycles(), "another user takes frames");
+}
+
+static void mapping(void)
+{
+	long flushes;
+	char *p;
+
+	start(CONTEXT_PROCESS);
+	/* Room for the tags of the frames. */
+	leave_stale(&own, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	MUST(context_choose(CONTEXT_MAPPING));
+	p = fpr_map(&own, 0, PAGES, PROT_READ, MAP_SHARED);
+	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	flushes = vmstat("fpr_flush_context");
+	fpr_unmap_flushes(p, PAGES);
+	ENSURE(peer_count(p, PAGES, FAULTED) == PAGES,
+	       "the peer reads what is not mapped any more");
+	ENSURE(vmstat("fpr_flush_context") > flushes, "no reason was counted");
+}
+
+/* What is left between members is gone when one of them goes. */
+static void gone(char *p, const char *who)
+{
+	size_t seen = PAGES - peer_count(p, PAGES, FAULTED);
+
+	ENSURE(!seen, "%zu stale translations outlive the leave of %s", seen,
+	       who);
+}
+
+static void other_leaves(void)
+{
+	char *p;
+
+	start(CONTEXT_CHILDREN);
+	take_part();
+	p = leave_parked();
+	checker_forbid(p, PAGES);
+	ENSURE(!stranger_call(&other, choose, CONTEXT_PROCESS), "prctl fails");
+	ENSURE(!other_recycles(), "who has left takes frames");
+	gone(p, "another process");
+}
+
+static void leaves(void)
+{
+	char *p;
+
+	start(CONTEXT_CHILDREN);
+	take_part();
+	p = leave_parked();
+	checker_forbid(p, PAGES);
+	MUST(context_choose(CONTEXT_PROCESS));
+	other_recycles();
+	gone(p, "the process");
+}
+
+static void other_uid(void)
+{
+	char *p;
+
+	start(CONTEXT_CHILDREN);
+	take_part();
+	p = leave_parked();
+	checker_forbid(p, PAGES);
+	ENSURE(!stranger_call(&other, become_nobody, 0), "seteuid fails");
+	ENSURE(stranger_call(&other, chosen, 0) == CONTEXT_PROCESS,
+	       "a process with other credentials has kept its context");
+	gone(p, "a process with another uid");
+}
+
+/* A member that ends has nothing to flush; the frames stay with the others. */
+static void other_exits(void)
+{
+	char *p;
+
+	start(CONTEXT_CHILDREN);
+	take_part();
+	p = leave_parked();
+	stranger_stop(&other);
+	/* What is free is poisoned: anything but a fault will do. */
+	ENSURE(peer_count(p, PAGES, FAULTED) <= PAGES / 2,
+	       "the end of a member has flushed the others");
+	ENSURE(fpr_sysfs("parked") >= PAGES / 2,
+	       "frames that a member can reach are not parked");
+}
+
+static long leave_own(long unused)
+{
+	int tries;
+
+	(void)unused;
+	for (tries = 0; tries < TRIES; tries++) {
+		char *p = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED | MAP_FPR,
+			       own.fd, 0);
+		size_t i;
+
+		for (i = 0; i < PAGES; i++)
+			probe_read(p + i * PAGE);
+		munmap(p, LENGTH);
+		file_drop(&own);
+		if (fpr_sysfs("parked") >= PAGES / 2)
+			return 0;
+		sleep_ms(5);
+	}
+	return -1;
+}
+
+/* With the last member goes the context, and its frames go back unflushed. */
+static void last_exits(void)
+{
+	long flushes;
+
+	fpr_skip_local();
+	start(CONTEXT_PROCESS);
+	ENSURE(!stranger_call(&other, choose, CONTEXT_CHILDREN), "prctl fails");
+	ENSURE(!stranger_call(&other, leave_own, 0), "no frames were parked");
+	flushes = vmstat("fpr_leave_flush");
+	stranger_stop(&other);
+	ENSURE(fpr_wait_sysfs_at_most("parked", 0, 60), "frames stay parked");
+	ENSURE(vmstat("fpr_leave_flush") == flushes, "the end has flushed");
+}
+
+/* The choice is for the program that is started, too. */
+static void executed(void)
+{
+	int status;
+	pid_t child;
+
+	MUST(context_choose(CONTEXT_CHILDREN));
+	child = MUST(fork());
+	if (!child) {
+		execl("/proc/self/exe", "fpr_context", "--chosen", NULL);
+		_exit(127);
+	}
+	MUST(waitpid(child, &status, 0));
+	ENSURE(WIFEXITED(status) && WEXITSTATUS(status) == CONTEXT_CHILDREN,
+	       "execve() has changed the context");
+}
+
+/* What is anonymous stays with its process. */
+static void anonymous(void)
+{
+	long recycled;
+	size_t seen;
+	int tries;
+	char *p;
+
+	start(CONTEXT_CHILDREN);
+	take_part();
+	for (tries = 0; tries < TRIES; tries++) {
+		p = fpr_map(NULL, 0, ANON_PAGES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE);
+		ENSURE(peer_write(p, ANON_PAGES, WORD(OWN)) == ANON_PAGES, "no write");
+		if (fpr_unmap(p, ANON_PAGES) &&
+		    peer_count(p, ANON_PAGES, FAULTED) <= ANON_PAGES / 2)
+			break;
+	}
+	ENSURE(tries < TRIES, "nothing is stale: nothing to attack with");
+	checker_forbid(p, ANON_PAGES);
+	recycled = vmstat("fpr_recycle");
+	ENSURE(!stranger_call(&other, map_secrets, 0), "mmap fails");
+	ktap_note("%ld frames recycled by the other process",
+		  vmstat("fpr_recycle") - recycled);
+	seen = peer_count(p, ANON_PAGES, WORD(SECRET));
+	ENSURE(!seen, "%zu private pages of another member are visible", seen);
+}
+
+static void wrong_use(void)
+{
+	ENSURE(prctl(PR_FPR, PR_FPR_SET_CONTEXT, 4, 0, 0) == -1 &&
+	       errno == EINVAL, "an unknown context is accepted");
+	ENSURE(prctl(PR_FPR, PR_FPR_SET_CONTEXT, 0, 1, 0) == -1 &&
+	       errno == EINVAL, "an unused argument is accepted");
+	ENSURE(prctl(PR_FPR, PR_FPR_GET_CONTEXT, 8, 0, 0) == -1 &&
+	       errno == EFAULT, "a bad pointer is accepted");
+	ENSURE(context_chosen() == CONTEXT_PROCESS, "the default is another");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "process", no_choice, 0 },
+		{ "mapping", mapping, 0 },
+		{ "children", children, 0 },
+		{ "user", user, 0 },
+		{ "another_user", another_user, 0 },
+		{ "leaves", leaves, 0 },
+		{ "other_leaves", other_leaves, 0 },
+		{ "other_uid", other_uid, 0 },
+		{ "other_exits", other_exits, 0 },
+		{ "last_exits", last_exits, 0 },
+		{ "executed", executed, 0 },
+		{ "anonymous", anonymous, 0 },
+		{ "wrong_use", wrong_use, 0 },
+	};
+
+	if (argc == 2 && !strcmp(argv[1], "--chosen"))
+		return context_chosen();
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Attacks on eviction without a flush (I3): reclaim takes pages away that the
+ * program still uses. Whatever it skips, nobody may read what is in the frame
+ * afterwards, and the program finds its file.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "env.h"
+#include "file.h"
+#include "group.h"
+#include "ktap.h"
+#include "map.h"
+#include "peer.h"
+#include "stranger.h"
+
+#define OWN	0x11
+#define PAGES	64
+#define LENGTH	(PAGES * PAGE)
+#define TRIES	50
+/* Enough to get at the frames that were freed last. */
+#define FILL_MIB	64
+
+/* See evict.c of the kernel. */
+#define BATCH	1024
+
+static struct tfile file;
+static struct stranger other;
+static uint64_t words[PAGES];
+
+/* A file whose pages are clean and charged to the group, and a peer. */
+static void start(size_t pages)
+{
+	/* Frames that were freed wait in lists of a CPU: the next owner is there. */
+	pin_to_cpu(0);
+	stranger_start(&other);
+	group_start();
+	file_make(&file, ON_DISK, pages, OWN);
+	MUST(fdatasync(file.fd));
+	peer_start(1);
+	hold_debts();
+	/* fork() has made them read-only: the first write would flush. */
+	memset(words, 0, sizeof(words));
+}
+
+/* Mapped, and in the TLB of the peer. Its frames have room for tags. */
+static char *in_use(void)
+{
+	char *p;
+
+	leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	full_flush();
+	context_from_environment();
+	p = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
+	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	return p;
+}
+
+/* As reclaim does when it looks who uses a page; without a flush. */
+static void clear_accessed(void)
+{
+	ENSURE(write_text("/proc/self/clear_refs", "1"), "clear_refs: %m");
+}
+
+static void evict(const struct tfile *f)
+{
+	size_t left = file_cached(f);
+	int tries;
+
+	/* Who asks for more than there is makes all CPUs work in the end. */
+	for (tries = 0; tries < TRIES && left; tries++) {
+		group_reclaim(left * PAGE);
+		left = file_cached(f);
+	}
+	ENSURE(!left, "%zu of %zu pages were not evicted", left, f->pages);
+}
+
+/* The frames get another owner; the peer reads where it has read before. */
+static void nobody_sees(const char *p)
+{
+	size_t i, wrong = 0;
+
+	stranger_fill(&other, FILL_ANON, FILL_MIB);
+	peer_read(p, PAGES, words);
+	for (i = 0; i < PAGES; i++)
+		wrong += words[i] != WORD(OWN);
+	ENSURE(!wrong, "%zu of %d pages show memory of another owner", wrong,
+	       PAGES);
+	stranger_stop(&other);
+}
+
+/* Reclaim has looked long ago, nobody has used the pages since. */
+static void settled(void)
+{
+	long skips, drains;
+	char *p;
+
+	start(PAGES);
+	p = in_use();
+	clear_accessed();
+	full_flush();
+	skips = vmstat("fpr_evict_skip");
+	drains = vmstat("fpr_drain_flush");
+	evict(&file);
+	skips = vmstat("fpr_evict_skip") - skips;
+	ENSURE(skips >= PAGES, "%ld of %d pages were evicted without a flush",
+	       skips, PAGES);
+	ENSURE(vmstat("fpr_drain_flush") == drains, "a drain has flushed");
+	nobody_sees(p);
+}
+
+/* The debt is paid by ticks, nobody has to ask for a flush. */
+static void settled_by_ticks(void)
+{
+	long skips, ticks;
+	char *p;
+
+	start(PAGES);
+	p = in_use();
+	fpr_set("debt_age_ms", 100);
+	clear_accessed();
+	ticks = vmstat("fpr_drain_age");
+	ENSURE(wait_vmstat_above("fpr_drain_age", ticks, 60), "nothing was owed");
+	sleep_ms(1000);
+	skips = vmstat("fpr_evict_skip");
+	evict(&file);
+	ENSURE(vmstat("fpr_evict_skip") >= skips + PAGES, "evicted by flushes");
+	nobody_sees(p);
+}
+
+/* Reclaim looks and evicts at once: the peer still has the entries. */
+static void at_once(void)
+{
+	long flushes;
+	char *p;
+
+	start(PAGES);
+	p = in_use();
+	clear_accessed();
+	flushes = vmstat("fpr_drain_flush");
+	evict(&file);
+	flushes = vmstat("fpr_drain_flush") - flushes;
+	nobody_sees(p);
+	ENSURE(flushes, "nothing was owed: nothing to attack with");
+}
+
+/* A process whose references do not count for the group that is reclaimed. */
+static void not_looked_at(void)
+{
+	long young;
+	char *p;
+
+	start(PAGES);
+	group_leave();
+	p = in_use();
+	young = vmstat("fpr_evict_flush_young");
+	evict(&file);
+	young = vmstat("fpr_evict_flush_young") - young;
+	nobody_sees(p);
+	ENSURE(young >= PAGES,
+	       "the accessed bits were not set: nothing to attack with");
+}
+
+/* Used again after reclaim has looked, and after the flush. */
+static void used_again(void)
+{
+	long skips;
+	char *p;
+
+	start(PAGES);
+	group_leave();
+	p = in_use();
+	clear_accessed();
+	full_flush();
+	peer_touch(p, PAGES);
+	skips = vmstat("fpr_evict_skip");
+	evict(&file);
+	skips = vmstat("fpr_evict_skip") - skips;
+	nobody_sees(p);
+	ENSURE(!skips, "%ld pages were skipped although in use", skips);
+}
+
+/*
+ * fork() gives a child mappings whose accessed bits are cleared while it has no
+ * context that could be owed anything. Then it gets one.
+ */
+static void inherited(void)
+{
+	struct tfile more;
+	int status;
+	char *p;
+	pid_t pid;
+
+	pin_to_cpu(0);
+	stranger_start(&other);
+	group_start();
+	file_make(&file, ON_DISK, PAGES, OWN);
+	MUST(fdatasync(file.fd));
+	hold_debts();
+	p = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
+	/* Room for tags, for whoever skips. */
+	fpr_unmap(fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED), PAGES);
+	pid = (pid_t)MUST(fork());
+	if (!pid) {
+		peer_start(1);
+		ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+		clear_accessed();
+		file_make(&more, ON_TMPFS, 1, OWN);
+		fpr_map(&more, 0, 1, PROT_READ, MAP_SHARED);
+		evict(&file);
+		nobody_sees(p);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0));
+	ENSURE(WIFEXITED(status) && !WEXITSTATUS(status), "the child has failed");
+}
+
+/* A device mirrors the page tables, and sets no accessed bit. */
+static void secondary_mmu(void)
+{
+	long skips;
+	char *p;
+	int fd;
+
+	start(PAGES);
+	p = in_use();
+	fd = open("/dev/hmm_dmirror0", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		ktap_skip("no /dev/hmm_dmirror0: boot the debug kernel");
+	clear_accessed();
+	full_flush();
+	skips = vmstat("fpr_evict_skip");
+	evict(&file);
+	ENSURE(vmstat("fpr_evict_skip") == skips,
+	       "skipped behind a device's back");
+	nobody_sees(p);
+	close(fd);
+}
+
+/* Reclaim does not look at mappings that are read at random, but at ours. */
+static void random_advice(void)
+{
+	long skips, young;
+	char *p;
+
+	start(PAGES);
+	p = in_use();
+	MUST(madvise(p, LENGTH, MADV_RANDOM));
+	skips = vmstat("fpr_evict_skip");
+	young = vmstat("fpr_evict_flush_young");
+	evict(&file);
+	ENSURE(vmstat("fpr_evict_skip") >= skips + PAGES &&
+	       vmstat("fpr_evict_flush_young") == young,
+	       "%ld of %d pages were evicted without a flush of their own",
+	       vmstat("fpr_evict_skip") - skips, PAGES);
+	nobody_sees(p);
+}
+
+/* While there is something else, pages that would take a flush stay. */
+static void others_first(void)
+{
+	struct tfile plain;
+	long later, skips;
+	size_t left;
+	char *p;
+	int tries;
+
+	start(PAGES);
+	p = in_use();
+	file_make(&plain, ON_DISK, 64 * PAGES, OWN);
+	MUST(fdatasync(plain.fd));
+	clear_accessed();
+	later = vmstat("fpr_evict_later");
+	skips = vmstat("fpr_evict_skip");
+	for (tries = 0; tries < TRIES && vmstat("fpr_evict_later") == later;
+	     tries++)
+		group_reclaim(32 * PAGE);
+	ENSURE(vmstat("fpr_evict_later") > later, "reclaim did not come by");
+	/* One whose bit was clear before takes no flush, and need not stay. */
+	skips = vmstat("fpr_evict_skip") - skips;
+	left = file_cached(&file);
+	ENSURE(left + (size_t)skips >= PAGES && left >= PAGES / 2,
+	       "%zu of %d pages are left, %ld took no flush", left, PAGES,
+	       skips);
+	nobody_sees(p);
+}
+
+/* Many of them are made clean by one flush. */
+static void one_flush_for_many(void)
+{
+	size_t pages = 8 * BATCH;
+	long skips, flushes;
+	char *p;
+
+	start(pages);
+	in_use();
+	p = fpr_map(&file, 0, pages, PROT_READ, MAP_SHARED);
+	MUST(madvise(p, pages * PAGE, MADV_POPULATE_READ));
+	clear_accessed();
+	skips = vmstat("fpr_evict_skip");
+	flushes = vmstat("fpr_drain_flush");
+	evict(&file);
+	skips = vmstat("fpr_evict_skip") - skips;
+	flushes = vmstat("fpr_drain_flush") - flushes;
+	ktap_note("%ld pages evicted without a flush of their own, %ld flushes",
+		  skips, flushes);
+	ENSURE(skips > (long)pages / 2, "%ld of %zu pages", skips, pages);
+	ENSURE(flushes > 0 && flushes <= (long)pages / BATCH + 1,
+	       "%ld flushes for %zu pages", flushes, pages);
+	stranger_stop(&other);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "settled", settled, 0 },
+		{ "settled_by_ticks", settled_by_ticks, 0 },
+		{ "at_once", at_once, 0 },
+		{ "not_looked_at", not_looked_at, 0 },
+		{ "used_again", used_again, 0 },
+		{ "inherited", inherited, 0 },
+		{ "secondary_mmu", secondary_mmu, 0 },
+		{ "random_advice", random_advice, 0 },
+		{ "others_first", others_first, 0 },
+		{ "one_flush_for_many", one_flush_for_many, 0 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Differential fuzzer: the same random operations on memory, without and with
+ * FPR, must end the same. Threads go through operations that a seed decides, in
+ * a process of their own without MAP_FPR and once more in another one with it;
+ * return values, errors, faults, and what is in memory and in files at the end
+ * are compared.
+ *
+ * It does what a correct program does (I3), and that includes faults: accesses
+ * to what is mapped without the right for it, or behind the end of its file. An
+ * address that is not mapped is touched by nobody: another thread may have got
+ * it, and until the debt of its munmap() is paid, a stale translation may be
+ * used there or not.
+ *
+ * --seed N		the first seed; without it a random one
+ * --replay N		this seed again and again
+ * --seconds N		for how long; default 15
+ * --threads N		default: two for each CPU
+ * --operations N	of each thread, with each seed
+ * --first N		operations before this one are left out
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "env.h"
+#include "fpr_fuzz.h"
+#include "group.h"
+#include "ktap.h"
+
+#define OPERATIONS	400
+#define MOST_OPERATIONS	2000
+#define SECONDS		15
+#define MOST_SECONDS	(24 * 3600)
+#define OPTIONS		\
+	"--seed --replay --seconds --threads --operations --first"
+/* What the last round, a report and the search for a shorter one may take. */
+#define SPARE_S		600
+
+static struct fuzz_plan plan = { .operations = OPERATIONS };
+static unsigned int run_seconds = SECONDS;
+static bool replay;
+
+static const char *const counters[] = {
+	"fpr_map", "fpr_skip", "fpr_skip_pages", "fpr_park", "fpr_recycle",
+	"fpr_va_flush", "fpr_drain_tables", "fpr_evict_skip",
+};
+
+enum { SKIPS = 1, COUNTERS = KTAP_COUNT(counters) };
+
+static void add_counted(long sum[], int sign)
+{
+	long now[COUNTERS];
+	size_t i;
+
+	vmstat_read(counters, now, COUNTERS);
+	for (i = 0; i < COUNTERS; i++)
+		sum[i] += sign * now[i];
+}
+
+/* Debts that are paid soon, late, or because something is full. */
+static void choose_settings(uint64_t seed)
+{
+	static const long limits[] = { 64, 512, 1 << 20 };
+	static const long ages[] = { 20, 200, 60000 };
+	static const unsigned long arenas[] = { 4 * MIB, 64 * MIB, 256 * GIB };
+	struct fpr_settings now;
+
+	fpr_save_settings(&now);
+	fpr_set("pool_limit", limits[fuzz_mix(seed, 1) % KTAP_COUNT(limits)]);
+	fpr_set("debt_age_ms", ages[fuzz_mix(seed, 2) % KTAP_COUNT(ages)]);
+	/* Debug kernels only. */
+	if (now.arena_size >= 0)
+		fpr_arena_size(arenas[fuzz_mix(seed, 3) % KTAP_COUNT(arenas)]);
+}
+
+static void same_results(void)
+{
+	long without[COUNTERS] = { 0 }, with[COUNTERS] = { 0 };
+	unsigned long rounds = 0, each;
+	struct fuzz_difference d;
+	double end;
+	size_t i;
+
+	group_start();
+	fuzz_shared_files();
+	fuzz_start(plan.threads, plan.operations);
+	ktap_note("seed %llu, %u threads, %u operations each",
+		  (unsigned long long)plan.seed, plan.threads,
+		  plan.operations - plan.first);
+	end = seconds() + run_seconds;
+	do {
+		choose_settings(plan.seed);
+		add_counted(without, -1);
+		d.status[0] = fuzz_half(&plan, 0, false);
+		add_counted(without, 1);
+		add_counted(with, -1);
+		d.status[1] = fuzz_half(&plan, 1, true);
+		add_counted(with, 1);
+		fuzz_compare(&plan, &d);
+		if (d.found) {
+			fuzz_report(&plan, &d);
+			fuzz_shrink(&plan, &d);
+			ktap_fail("after %lu rounds without a difference", rounds);
+		}
+		rounds++;
+		plan.seed += !replay;
+	} while (seconds() < end);
+
+	each = (unsigned long)plan.threads * (plan.operations - plan.first);
+	ktap_note("%lu rounds, %lu operations, %lu comparisons", rounds,
+		  2 * rounds * each, rounds * (each + plan.threads));
+	for (i = 0; i < COUNTERS; i++)
+		ktap_note("%s: %ld without FPR, %ld with it", counters[i],
+			  without[i], with[i]);
+	ENSURE(!without[SKIPS], "flushes were skipped without FPR");
+	ENSURE(with[SKIPS], "FPR did nothing");
+}
+
+__attribute__((noreturn, format(printf, 1, 2)))
+static void wrong_use(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fprintf(stderr, "fpr_fuzz: ");
+	vfprintf(stderr, format, args);
+	fprintf(stderr, "\n");
+	va_end(args);
+	exit(2);
+}
+
+static uint64_t parse(const char *option, const char *text, uint64_t least,
+		      uint64_t most)
+{
+	unsigned long long value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 0);
+	if (*text < '0' || *text > '9' || *end || errno || value < least ||
+	    value > most)
+		wrong_use("--%s is a number from %llu to %llu, not '%s'",
+			  option, (unsigned long long)least,
+			  (unsigned long long)most, text);
+	return value;
+}
+
+static void read_options(int argc, char **argv)
+{
+	enum { SEED, REPLAY, DURATION, THREADS, COUNT, FIRST };
+	static const struct option options[] = {
+		{ "seed", required_argument, NULL, SEED },
+		{ "replay", required_argument, NULL, REPLAY },
+		{ "seconds", required_argument, NULL, DURATION },
+		{ "threads", required_argument, NULL, THREADS },
+		{ "operations", required_argument, NULL, COUNT },
+		{ "first", required_argument, NULL, FIRST },
+		{ NULL, 0, NULL, 0 },
+	};
+	bool seeded = false;
+	int at, found;
+
+	opterr = 0;
+	while ((found = getopt_long(argc, argv, ":", options, &at)) >= 0) {
+		switch (found) {
+		case SEED:
+		case REPLAY:
+			plan.seed = parse(options[at].name, optarg, 0,
+					  UINT64_MAX);
+			replay = found == REPLAY;
+			seeded = true;
+			break;
+		case DURATION:
+			run_seconds = (unsigned int)parse("seconds", optarg, 0,
+							  MOST_SECONDS);
+			break;
+		case THREADS:
+			plan.threads = (unsigned int)parse("threads", optarg,
+							   1, FUZZ_THREADS);
+			break;
+		case COUNT:
+			plan.operations = (unsigned int)parse("operations",
+							      optarg, 1,
+							      MOST_OPERATIONS);
+			break;
+		case FIRST:
+			plan.first = (unsigned int)parse("first", optarg, 0,
+							 MOST_OPERATIONS);
+			break;
+		case ':':
+			wrong_use("%s needs a number", argv[optind - 1]);
+		default:
+			wrong_use("no option '%s': there are " OPTIONS,
+				  argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		wrong_use("no argument '%s': options only", argv[optind]);
+	if (plan.first >= plan.operations)
+		wrong_use("--first %u is not below --operations %u", plan.first,
+			  plan.operations);
+	if (!seeded && getrandom(&plan.seed, 4, 0) != 4)
+		wrong_use("no random numbers: give --seed");
+	if (!plan.threads)
+		plan.threads = 2 * (unsigned int)online_cpus();
+	if (plan.threads > FUZZ_THREADS)
+		plan.threads = FUZZ_THREADS;
+}
+
+int main(int argc, char **argv)
+{
+	struct ktap_case cases[] = {
+		{ "same_results", same_results, 0 },
+	};
+
+	read_options(argc, argv);
+	cases[0].timeout = run_seconds + SPARE_S;
+	return ktap_main(1, argv, cases, KTAP_COUNT(cases));
+}

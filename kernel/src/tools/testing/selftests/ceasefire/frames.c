@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Frames by their number, see frames.h. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "frames.h"
+#include "ktap.h"
+#include "map.h"
+
+#define MEMORY		"/sys/devices/system/memory/"
+#define CMA		"/sys/kernel/debug/cma/"
+#define CMA_TRIES	25
+#define LIMIT_S		30
+
+void frames_of_file(const struct tfile *f, uint64_t *frames)
+{
+	char *p = mmap(NULL, f->pages * PAGE, PROT_READ,
+		       MAP_SHARED | MAP_POPULATE, f->fd, 0);
+	size_t i;
+
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	for (i = 0; i < f->pages; i++) {
+		frames[i] = frame_of(p + i * PAGE);
+		ENSURE(frames[i], "page %zu has no frame", i);
+	}
+	munmap(p, f->pages * PAGE);
+}
+
+static void on_alarm(int unused)
+{
+	(void)unused;
+}
+
+bool write_for(const char *path, const char *text, unsigned int limit)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	bool done;
+
+	sigaction(SIGALRM, &action, NULL);
+	alarm(limit);
+	done = write_text(path, text);
+	alarm(0);
+	return done;
+}
+
+static bool is_movable(long block)
+{
+	char path[128], zones[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), MEMORY "memory%ld/valid_zones", block);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (!fgets(zones, sizeof(zones), f))
+		zones[0] = '\0';
+	fclose(f);
+	return !strncmp(zones, "Movable", 7);
+}
+
+static unsigned long block_size(void)
+{
+	char text[32] = "";
+	FILE *f = fopen(MEMORY "block_size_bytes", "re");
+
+	if (!f)
+		ktap_skip("no memory hotplug");
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	return strtoul(text, NULL, 16);
+}
+
+long frames_block(const uint64_t *frames, size_t count)
+{
+	unsigned long size = block_size();
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (is_movable((long)(frames[i] * PAGE / size)))
+			return (long)(frames[i] * PAGE / size);
+	ktap_skip("no frame in ZONE_MOVABLE: boot with movablecore=");
+}
+
+size_t frames_in_block(const uint64_t *frames, size_t count, long block)
+{
+	unsigned long size = block_size();
+	size_t i, inside = 0;
+
+	for (i = 0; i < count; i++)
+		inside += (long)(frames[i] * PAGE / size) == block;
+	return inside;
+}
+
+static bool block_state(long block, const char *state)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), MEMORY "memory%ld/state", block);
+	return write_for(path, state, LIMIT_S);
+}
+
+bool block_offline(long block)
+{
+	return block_state(block, "offline");
+}
+
+void block_online(long block)
+{
+	ENSURE(block_state(block, "online_movable"), "block %ld: %m", block);
+}
+
+static long area_number(const struct area *a, const char *name)
+{
+	char path[400];
+
+	snprintf(path, sizeof(path), CMA "%s/%s", a->name, name);
+	return read_number(path);
+}
+
+void area_find(struct area *a)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(CMA);
+
+	if (!dir)
+		ktap_skip("no " CMA);
+	a->name[0] = '\0';
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			snprintf(a->name, sizeof(a->name), "%s", entry->d_name);
+	closedir(dir);
+	a->base = a->name[0] ? area_number(a, "base_pfn") : 0;
+	a->pages = a->name[0] ? area_number(a, "count") : 0;
+	if (a->pages <= 0)
+		ktap_skip("no contiguous area: boot with cma=");
+}
+
+size_t frames_in_area(const uint64_t *frames, size_t count,
+		      const struct area *a)
+{
+	size_t i, inside = 0;
+
+	for (i = 0; i < count; i++)
+		inside += (long)frames[i] >= a->base &&
+			  (long)frames[i] < a->base + a->pages;
+	return inside;
+}
+
+static bool area_write(const struct area *a, const char *name)
+{
+	char path[400], text[32];
+
+	snprintf(text, sizeof(text), "%ld", a->pages - a->pages % 1024);
+	snprintf(path, sizeof(path), CMA "%s/%s", a->name, name);
+	return write_for(path, text, LIMIT_S);
+}
+
+bool area_alloc(const struct area *a)
+{
+	int tries;
+
+	/* A page in there that somebody uses just now makes it fail as a whole. */
+	for (tries = 0; tries < CMA_TRIES; tries++) {
+		if (tries)
+			sleep_ms(200);
+		if (area_write(a, "alloc"))
+			return true;
+	}
+	return false;
+}
+
+void area_free(const struct area *a)
+{
+	ENSURE(area_write(a, "free"), "the area cannot be freed: %m");
+}
+
+bool frame_give_up(const char *how, uint64_t frame)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), MEMORY "%s_offline_page", how);
+	if (access(path, W_OK))
+		ktap_skip("no %s", path);
+	snprintf(text, sizeof(text), "0x%llx",
+		 (unsigned long long)(frame * PAGE));
+	return write_for(path, text, LIMIT_S);
+}
+
+bool frame_take_back(uint64_t frame)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)frame);
+	return write_text("/sys/kernel/debug/hwpoison/unpoison-pfn", text);
+}
+
+void frame_flags_read(uint64_t first, uint64_t *flags, size_t count)
+{
+	int fd = (int)MUST(open("/proc/kpageflags", O_RDONLY | O_CLOEXEC));
+
+	memset(flags, 0, count * sizeof(*flags));
+	MUST(pread(fd, flags, count * sizeof(*flags),
+		   (off_t)(first * sizeof(*flags))));
+	close(fd);
+}
+
+long frames_given_up(void)
+{
+	return read_kb("/proc/meminfo", "HardwareCorrupted") / 4;
+}
