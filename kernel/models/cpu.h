@@ -34,7 +34,8 @@ typedef Cpu {
 	bool asid;	/* loaded_mm_asid is that of loaded_mm already */
 	byte gen;	/* ctxs[asid].tlb_gen: what this PCID has caught up with */
 	bool holds;	/* the TLB has a translation */
-	byte frame	/* and this is what it leads to */
+	byte frame;	/* and this is what it leads to */
+	bool walks	/* evict.pml: an entry was read, and is not in the TLB yet */
 };
 
 Cpu cpu[CPUS];
@@ -60,7 +61,8 @@ Flush flush[FLUSHERS];
 
 inline flush_local(c) {
 	cpu[c].holds = false;
-	cpu[c].frame = 0
+	cpu[c].frame = 0;
+	cpu[c].walks = false
 }
 
 /* flush_tlb_func() on CPU c for flush f. A range elsewhere leaves the address. */
@@ -172,6 +174,11 @@ inline switch_out(c) {
 #define CREDIT(f) flush[f].gen
 #endif
 
+/* Is there a context that could be credited? */
+#ifndef HAS_CONTEXT
+#define HAS_CONTEXT true
+#endif
+
 /*
  * flush_tlb_mm_range(): takes its number, asks those who run the process, waits.
  * Credits itself if it is full, see __fpr_flush_completed().
@@ -200,7 +207,8 @@ inline flush_tlb_mm(f, everything) {
 #ifdef MUTATE_credit_partial
 		:: completed < flush[f].gen -> completed = flush[f].gen
 #else
-		:: flush[f].whole && completed < CREDIT(f) -> completed = CREDIT(f)
+		:: flush[f].whole && HAS_CONTEXT && completed < CREDIT(f) ->
+			completed = CREDIT(f)
 #endif
 		:: else -> skip
 		fi;

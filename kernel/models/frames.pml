@@ -9,6 +9,7 @@
  * fpr_settle_one() (drain), fpr_settle_by_ticks() and __fpr_tick().
  */
 #include "cpu.h"
+#include "ticks.h"
 
 #ifndef CYCLES
 #define CYCLES 2	/* how often the frame is mapped, or read and dropped */
@@ -19,7 +20,6 @@ mtype frame = CACHE;
 bool pte;		/* the process maps the frame */
 byte tag;		/* 0: none, else the generation of the skip and 1 */
 bool pool;		/* fpr_ctx.lock */
-byte awaited;		/* fpr_ctx.awaited: ticks shall catch up */
 bool over;		/* nothing is unmapped any more */
 
 #ifdef MUTATE_credit_started
@@ -28,29 +28,9 @@ bool over;		/* nothing is unmapped any more */
 #define STALE (tag && tag - 1 >= completed)
 #endif
 
-#define RUNS(c) (cpu[c].loaded == MM && !cpu[c].lazy)
-
 /* The walker of a CPU, whenever it likes. */
 inline fill(c) {
 	d_step { cpu[c].cr3 && pte && !cpu[c].holds -> cpu[c].holds = true }
-}
-
-/* __fpr_tick(), a hard interrupt. */
-inline tick(c) {
-	byte seen;
-
-	if
-	:: RUNS(c) && cpu[c].gen < awaited ->
-#ifdef MUTATE_tick_reads_late
-		flush_local(c);
-		seen = tlb_gen;
-#else
-		seen = tlb_gen;
-		flush_local(c);
-#endif
-		d_step { cpu[c].gen = seen; seen = 0 }
-	:: else -> skip
-	fi
 }
 
 active [CPUS] proctype Cpus() {
@@ -60,7 +40,7 @@ end:	do
 	:: RUNS(_pid) -> switch_out(_pid)
 	:: !RUNS(_pid) && !over -> switch_in(_pid)
 #ifdef TICKS
-	:: awaited -> cpu[_pid].off = true; tick(_pid); cpu[_pid].off = false
+	:: awaited -> tick(_pid)
 #endif
 	od
 }
@@ -191,34 +171,9 @@ active proctype FlusherBeside() {
 }
 #endif
 
-/* fpr_settle_by_ticks(): a generation, no interrupts, wait. */
 #ifdef TICKS
 active proctype Age() {
-	byte gen, c;
-
-	d_step { tlb_gen++; gen = tlb_gen; awaited = gen }
-#ifndef MUTATE_no_rcu
-	/* synchronize_rcu(): each CPU has had its interrupts on since. */
-	for (c : 0 .. CPUS - 1) { !cpu[c].off }
-#endif
-#ifndef MUTATE_no_wait
-	for (c : 0 .. CPUS - 1) {
-		/* fpr_cpu_caught_up(); with the ASID of before, any generation. */
-		cpu[c].loaded == OTHER || cpu[c].lazy ||
-		(cpu[c].loaded == MM && (!cpu[c].asid || cpu[c].gen >= gen))
-	}
-#endif
-	skip;
-	d_step {
-#ifdef MUTATE_tick_credits_newest
-		gen = tlb_gen;
-#endif
-		if
-		:: completed < gen -> completed = gen
-		:: else -> skip
-		fi;
-		gen = 0; c = 0
-	}
+	settle_by_ticks();
 	/* fpr_release_clean() */
 	atomic { !pool -> pool = true };
 	d_step {

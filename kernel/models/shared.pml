@@ -3,8 +3,9 @@
  * I1 for a frame that two processes map: which tag it gets, so that who judges
  * the tag knows of both. A page cache frame, mapped and unmapped by X and Y, each
  * of which has a generation and flushes by itself; all CPUs are flushed for the
- * shared generation. Of CPUs and their flushes there is only what frames.pml
- * shows: who is asked has flushed before the generation is credited.
+ * shared generation, or catch up with it by ticks while the processes come and go.
+ * Of CPUs and their flushes there is only what frames.pml shows: who is asked has
+ * flushed before the generation is credited.
  *
  * Follows fpr_tag_frame(), fpr_tag_cover(), fpr_flush() and
  * fpr_settle_shared_by_ticks().
@@ -23,6 +24,7 @@ typedef Tag { byte id; byte gen };
 Tag slot;
 byte started[3] = 1;
 byte completed[3] = 1;
+bool listed[2];		/* has a context that others find */
 bool pte[2];
 bool holds[2];		/* a CPU has a translation */
 byte users;		/* of the frame: mappings, and unmaps under way */
@@ -41,7 +43,12 @@ init {
 #ifdef ALL_BESIDE
 		 run All();
 #endif
-		 run All() }
+#ifdef TICKS
+		 run Ticks(X); run Ticks(Y); run Age();
+#else
+		 run All();
+#endif
+	}
 }
 
 proctype Walker() {
@@ -63,6 +70,9 @@ proctype Process(byte me) {
 	byte n, gen, old_id, old_gen, id, now;
 	bool stale;
 
+#ifndef MUTATE_listed_late
+	listed[me] = true;
+#endif
 	for (n : 1 .. CYCLES) {
 		d_step { users++; pte[me] = true }
 #ifdef MUTATE_gen_early
@@ -106,8 +116,18 @@ again:		skip;
 		od;
 #endif
 done:		skip;
+#ifdef MUTATE_listed_late
+		listed[me] = true;
+#endif
 		users--
 	}
+#ifdef TICKS
+	/* It exits: nobody uses its translations any more. */
+	if
+	:: true -> d_step { holds[me] = false; listed[me] = false }
+	:: true -> skip
+	fi
+#endif
 }
 
 /* fpr_credit(); flushes may end in another order than they began. */
@@ -151,3 +171,47 @@ proctype All() {
 	credit(S, gen)
 #endif
 }
+
+/* __fpr_tick(), or a CPU that comes back. */
+#ifdef TICKS
+byte awaited[2];
+byte caught[2];
+
+proctype Ticks(byte who) {
+	byte seen;
+
+end:	do
+	:: caught[who] < awaited[who] ->
+		seen = started[who];
+		holds[who] = false;
+		d_step { caught[who] = seen; seen = 0 }
+	od
+}
+
+inline await(who) {
+	if
+	:: d_step { listed[who] -> started[who]++; awaited[who] = started[who] }
+	:: !listed[who] -> skip
+	fi
+}
+
+/* fpr_settle_shared_by_ticks() */
+proctype Age() {
+	byte gen;
+
+#ifdef MUTATE_age_gen_late
+	await(X);
+	await(Y);
+	d_step { started[S]++; gen = started[S] }
+#else
+	d_step { started[S]++; gen = started[S] }
+	await(X);
+#ifndef MUTATE_age_one_left
+	await(Y);
+#endif
+#endif
+	!listed[X] || caught[X] >= awaited[X];
+	!listed[Y] || caught[Y] >= awaited[Y];
+	credit(S, gen)
+}
+#endif

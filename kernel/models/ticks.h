@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Settling without interrupts (Promela): a generation is taken, each CPU catches
+ * up at its next tick or when it comes back, and what it was taken for is paid.
+ *
+ * Follows fpr_settle_by_ticks() and __fpr_tick(). Used by the models whose CPUs
+ * are those of cpu.h.
+ */
+byte awaited;		/* fpr_ctx.awaited: ticks shall catch up */
+
+#define RUNS(c) (cpu[c].loaded == MM && !cpu[c].lazy)
+
+/* __fpr_tick(), a hard interrupt. */
+inline tick(c) {
+	byte seen;
+
+	cpu[c].off = true;
+	if
+	:: RUNS(c) && cpu[c].gen < awaited ->
+#ifdef MUTATE_tick_reads_late
+		d_step { flush_local(c) }
+		seen = tlb_gen;
+#else
+		seen = tlb_gen;
+		d_step { flush_local(c) }
+#endif
+		d_step { cpu[c].gen = seen; seen = 0 }
+	:: else -> skip
+	fi;
+	cpu[c].off = false
+}
+
+/* fpr_settle_by_ticks(): a generation, no interrupts, wait. */
+inline settle_by_ticks() {
+	byte gen, c;
+
+	d_step { tlb_gen++; gen = tlb_gen; awaited = gen }
+#ifndef MUTATE_no_rcu
+	/* synchronize_rcu(): each CPU has had its interrupts on since. */
+	for (c : 0 .. CPUS - 1) { !cpu[c].off }
+#endif
+#ifndef MUTATE_no_wait
+	for (c : 0 .. CPUS - 1) {
+		/* fpr_cpu_caught_up(); with the ASID of before, any generation. */
+		cpu[c].loaded == OTHER || cpu[c].lazy ||
+		(cpu[c].loaded == MM && (!cpu[c].asid || cpu[c].gen >= gen))
+	}
+#endif
+	skip;
+	d_step {
+#ifdef MUTATE_tick_credits_newest
+		gen = tlb_gen;
+#endif
+		if
+		:: completed < gen -> completed = gen
+		:: else -> skip
+		fi;
+		gen = 0; c = 0
+	}
+}
