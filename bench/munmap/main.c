@@ -40,6 +40,7 @@ static void print_json(const struct options *options, const struct data *data,
 	       JSON_SCHEMA, options->number, mode_names[mode]);
 	printf(",\"round\":%u,\"position\":%u,\"processes\":%u,\"threads\":%u",
 	       round, position, options->processes, options->threads);
+	printf(",\"access\":\"%s\"", access_names[options->access]);
 	printf(",\"pages\":%u,\"files\":%u,\"offsets\":%u,\"pinned\":%s",
 	       options->pages, data->count, options->offsets,
 	       options->pin ? "true" : "false");

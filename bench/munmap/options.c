@@ -21,6 +21,12 @@ const char *const mode_names[MODES] = {
 	[MODE_IDEAL_IO] = "ideal-io",
 };
 
+const char *const access_names[ACCESSES] = {
+	[ACCESS_READ] = "read",
+	[ACCESS_PRIVATE_WRITE] = "private-write",
+	[ACCESS_ANONYMOUS] = "anonymous",
+};
+
 static const char help[] =
 "usage: munmap-bench [options]\n"
 "Threads map pages of a file, read them and unmap them, while others compute.\n"
@@ -32,6 +38,8 @@ static const char help[] =
 "                  5 every thread does both in turn\n"
 "  --threads N     threads of a process in all (default: one for each CPU)\n"
 "  --processes N   processes that do the same on the same files (1)\n"
+"  --access HOW    read: a shared mapping (default); private-write: a private\n"
+"                  one, which is written to; anonymous: memory, written to\n"
 "  --pages N       pages of a mapping (1)\n"
 "  --offsets N     distinct places in each file (256)\n"
 "  --units N       compute units after each I/O of a mixed thread (4)\n"
@@ -96,13 +104,14 @@ static void check(const struct options *options)
 	}
 }
 
-enum { CASE = 256, THREADS, PROCESSES, PAGES, OFFSETS, UNITS, MODE, ROUNDS,
-       SECONDS, PIN, DIR, FILES, FILE_, FILL, JSON, HELP };
+enum { CASE = 256, THREADS, PROCESSES, ACCESS, PAGES, OFFSETS, UNITS, MODE,
+       ROUNDS, SECONDS, PIN, DIR, FILES, FILE_, FILL, JSON, HELP };
 
 static const struct option long_options[] = {
 	{ "case", required_argument, NULL, CASE },
 	{ "threads", required_argument, NULL, THREADS },
 	{ "processes", required_argument, NULL, PROCESSES },
+	{ "access", required_argument, NULL, ACCESS },
 	{ "pages", required_argument, NULL, PAGES },
 	{ "offsets", required_argument, NULL, OFFSETS },
 	{ "units", required_argument, NULL, UNITS },
@@ -125,6 +134,15 @@ static unsigned int number(const char *option, unsigned long low,
 	return (unsigned int)parse_number(option, optarg, low, high);
 }
 
+static enum access parse_access(const char *text)
+{
+	for (enum access access = 0; access < ACCESSES; access++)
+		if (!strcmp(text, access_names[access]))
+			return access;
+	die(EXIT_USAGE, "unknown access '%s': use read, private-write or anonymous",
+	    text);
+}
+
 static void apply(struct options *options, int option)
 {
 	switch (option) {
@@ -136,6 +154,9 @@ static void apply(struct options *options, int option)
 		break;
 	case PROCESSES:
 		options->processes = number("--processes", 1, MAX_THREADS);
+		break;
+	case ACCESS:
+		options->access = parse_access(optarg);
 		break;
 	case PAGES:
 		options->pages = number("--pages", 1, 4096);

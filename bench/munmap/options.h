@@ -18,10 +18,15 @@ enum mode {
 
 extern const char *const mode_names[MODES];
 
+enum access { ACCESS_READ, ACCESS_PRIVATE_WRITE, ACCESS_ANONYMOUS, ACCESSES };
+
+extern const char *const access_names[ACCESSES];
+
 struct options {
 	unsigned int number;	/* case 1 to 5 */
 	unsigned int threads;	/* of one process, all kinds together */
 	unsigned int processes;
+	enum access access;	/* what is done to a mapping */
 	unsigned int pages;	/* of one mapping */
 	unsigned int offsets;	/* distinct places in a file */
 	unsigned int units;	/* compute units after an I/O, mixed threads */

@@ -110,6 +110,12 @@ static int nth_cpu(unsigned int n)
 	return 0;
 }
 
+static const int map_flags[ACCESSES] = {
+	[ACCESS_READ] = MAP_SHARED,
+	[ACCESS_PRIVATE_WRITE] = MAP_PRIVATE,
+	[ACCESS_ANONYMOUS] = MAP_PRIVATE | MAP_ANONYMOUS,
+};
+
 static void plan(const struct options *options, const struct data *data,
 		 enum mode mode, struct control *control)
 {
@@ -129,7 +135,7 @@ static void plan(const struct options *options, const struct data *data,
 				.control = control,
 				.index = index,
 				.cpu = options->pin ? nth_cpu(index) : -1,
-				.flags = MAP_SHARED |
+				.flags = map_flags[options->access] |
 					 (mode == MODE_ON ? MAP_FPR : 0),
 				.kind = kind_of(options, t),
 			};

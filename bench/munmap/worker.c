@@ -60,18 +60,25 @@ static void bump(atomic_ullong *counter, unsigned long long by)
 static unsigned int map_touch_unmap(const struct job *job, int fd,
 				    unsigned int file, uint64_t first)
 {
+	enum access access = job->options->access;
 	size_t length = job->options->pages * PAGE;
+	int prot = access == ACCESS_READ ? PROT_READ : PROT_READ | PROT_WRITE;
 	unsigned int wrong = 0;
 	char *p;
 
-	p = mmap(NULL, length, PROT_READ, job->flags, fd,
-		 (off_t)(first * PAGE));
+	if (access == ACCESS_ANONYMOUS)
+		fd = -1;
+	p = mmap(NULL, length, prot, job->flags, fd, (off_t)(first * PAGE));
 	if (p == MAP_FAILED)
 		die_errno("mmap of %u pages", job->options->pages);
 	for (unsigned int i = 0; i < job->options->pages; i++) {
-		uint64_t word = *(volatile uint64_t *)(p + i * PAGE);
+		volatile uint64_t *word = (uint64_t *)(p + i * PAGE);
 
-		wrong += word != page_word(file, first + i);
+		/* Written first: what is read before would be mapped twice. */
+		if (access != ACCESS_READ)
+			word[1] = first;
+		wrong += *word != (access == ACCESS_ANONYMOUS ?
+				   0 : page_word(file, first + i));
 	}
 	if (munmap(p, length))
 		die_errno("munmap");

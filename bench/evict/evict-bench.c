@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * evict-bench.c - random reads of a mapped file that does not fit into memory
+ *
+ * What: each thread, on a CPU of its own, reads the first word of random pages,
+ *       so that the kernel evicts pages of the mapping all the time. Prints each
+ *       sample as text or as a JSON line. Without MAP_FPR (off) and with it (on)
+ *       alternate; each sample is a process of its own.
+ * Who:  people, and `ceasefire bench evict`.
+ */
+#include "../common/counters.h"
+#include "../common/environment.h"
+#include "../common/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <linux/fs.h>
+
+#define PAGE 4096ul
+#define MAX_THREADS 512
+#ifndef MAP_FPR
+#define MAP_FPR 0x800000
+#endif
+
+struct options {
+	const char *path;
+	unsigned int threads;
+	unsigned int rounds;
+	double seconds;
+	bool random_advice;
+	bool fill;
+	bool json;
+};
+
+/* Of one thread, on cache lines of its own. */
+struct reader {
+	_Alignas(128) _Atomic uint64_t reads;
+	_Atomic uint64_t wrong;
+	const char *base;
+	uint64_t pages;
+	uint64_t seed;
+	bool checked;
+	int cpu;
+};
+
+struct sample {
+	uint64_t reads;
+	uint64_t wrong;
+	uint64_t ns;
+	struct counters counters;
+};
+
+static const char usage_text[] =
+	"usage: evict-bench --file PATH [option]...\n"
+	"  --file PATH     file or block device, many times larger than memory\n"
+	"  --fill          write the test pattern to it first\n"
+	"  --threads N     readers, each on a CPU of its own (default: all CPUs)\n"
+	"  --seconds S     length of a sample (default: 5)\n"
+	"  --rounds N      samples without and with MAP_FPR, in turn (default: 3)\n"
+	"  --random        madvise(MADV_RANDOM)\n"
+	"  --json          one line of JSON a sample\n";
+
+static void options_parse(struct options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "file", required_argument, NULL, 'f' },
+		{ "fill", no_argument, NULL, 'w' },
+		{ "threads", required_argument, NULL, 't' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "random", no_argument, NULL, 'a' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
+	};
+	cpu_set_t set;
+	int c;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	*o = (struct options) { .threads = (unsigned int)CPU_COUNT(&set),
+				.rounds = 3, .seconds = 5 };
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (c) {
+		case 'f': o->path = optarg; break;
+		case 'w': o->fill = true; break;
+		case 't': o->threads = (unsigned int)
+				parse_number("--threads", optarg, 1, MAX_THREADS);
+			break;
+		case 's': o->seconds = parse_seconds("--seconds", optarg); break;
+		case 'r': o->rounds = (unsigned int)
+				parse_number("--rounds", optarg, 1, 10000);
+			break;
+		case 'a': o->random_advice = true; break;
+		case 'j': o->json = true; break;
+		case 'h': fputs(usage_text, stdout); exit(EXIT_OK);
+		default: fputs(usage_text, stderr); exit(EXIT_USAGE);
+		}
+	}
+	if (!o->path || optind != argc) {
+		fputs(usage_text, stderr);
+		exit(EXIT_USAGE);
+	}
+}
+
+static uint64_t pages_of(int fd, const char *path)
+{
+	struct stat st;
+	uint64_t size;
+
+	if (fstat(fd, &st))
+		die_errno("%s", path);
+	size = (uint64_t)st.st_size;
+	if (S_ISBLK(st.st_mode) && ioctl(fd, BLKGETSIZE64, &size))
+		die_errno("%s", path);
+	if (size < PAGE)
+		die(EXIT_USAGE, "%s is smaller than a page", path);
+	return size / PAGE;
+}
+
+static void fill(int fd, const char *path, uint64_t pages)
+{
+	char page[PAGE] = { 0 };
+
+	for (uint64_t i = 0; i < pages; i++) {
+		uint64_t word = page_word(0, i);
+
+		memcpy(page, &word, sizeof(word));
+		if (pwrite(fd, page, PAGE, (off_t)(i * PAGE)) != (ssize_t)PAGE)
+			die_errno("cannot write to %s", path);
+	}
+	if (fsync(fd))
+		die_errno("cannot sync %s", path);
+}
+
+/* Has the file the pattern? Some pages tell. */
+static bool has_pattern(int fd, uint64_t pages)
+{
+	for (uint64_t i = 0; i < 16; i++) {
+		uint64_t at = pages * i / 16, word;
+
+		if (pread(fd, &word, sizeof(word), (off_t)(at * PAGE)) !=
+		    (ssize_t)sizeof(word) || word != page_word(0, at))
+			return false;
+	}
+	return true;
+}
+
+static void *read_pages(void *argument)
+{
+	struct reader *r = argument;
+	uint64_t x = r->seed;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(r->cpu, &set);
+	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	for (;;) {
+		uint64_t page, word;
+
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		page = x % r->pages;
+		word = *(const volatile uint64_t *)(r->base + page * PAGE);
+		if (r->checked && word != page_word(0, page))
+			atomic_fetch_add_explicit(&r->wrong, 1,
+						  memory_order_relaxed);
+		atomic_fetch_add_explicit(&r->reads, 1, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+static void sum(const struct reader *readers, unsigned int n, uint64_t *reads,
+		uint64_t *wrong)
+{
+	*reads = *wrong = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		*reads += atomic_load(&readers[i].reads);
+		*wrong += atomic_load(&readers[i].wrong);
+	}
+}
+
+/* The process under test; ends when it is killed. */
+static void run_readers(const struct options *o, struct reader *readers, int fd,
+			uint64_t pages, bool fpr)
+{
+	cpu_set_t set;
+	int cpu = -1;
+	char *base = mmap(NULL, pages * PAGE, PROT_READ,
+			  MAP_SHARED | (fpr ? MAP_FPR : 0), fd, 0);
+
+	if (base == MAP_FAILED)
+		die_errno("mmap");
+	if (madvise(base, pages * PAGE,
+		    o->random_advice ? MADV_RANDOM : MADV_NORMAL))
+		die_errno("madvise");
+	sched_getaffinity(0, sizeof(set), &set);
+	for (unsigned int i = 0; i < o->threads; i++) {
+		pthread_t thread;
+
+		do
+			cpu = (cpu + 1) % CPU_SETSIZE;
+		while (!CPU_ISSET(cpu, &set));
+		readers[i].base = base;
+		readers[i].cpu = cpu;
+		if (pthread_create(&thread, NULL, read_pages, &readers[i]))
+			die(EXIT_FAILED, "cannot start thread %u", i);
+	}
+	for (;;)
+		pause();
+}
+
+static void pass_seconds(double seconds)
+{
+	usleep((useconds_t)(seconds * 1e6));
+}
+
+static void take(const struct options *o, struct sample *s, int fd,
+		 uint64_t pages, bool checked, bool fpr, unsigned int round)
+{
+	size_t bytes = o->threads * sizeof(struct reader);
+	struct reader *readers = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct counters before;
+	uint64_t reads, wrong;
+	int status;
+	pid_t pid;
+
+	if (readers == MAP_FAILED)
+		die_errno("mmap");
+	for (unsigned int i = 0; i < o->threads; i++) {
+		readers[i].pages = pages;
+		readers[i].checked = checked;
+		/* Both modes of a round read the same pages. */
+		readers[i].seed = page_word(round + 1, i) | 1;
+	}
+	pid = fork();
+	if (pid < 0)
+		die_errno("fork");
+	if (!pid)
+		run_readers(o, readers, fd, pages, fpr);
+	/* Until memory is full and reclaim has found its pace. */
+	pass_seconds(o->seconds);
+	counters_read(&before);
+	sum(readers, o->threads, &reads, &wrong);
+	s->ns = now_ns();
+	pass_seconds(o->seconds);
+	s->ns = now_ns() - s->ns;
+	sum(readers, o->threads, &s->reads, &s->wrong);
+	s->reads -= reads;
+	counters_read(&s->counters);
+	counters_subtract(&s->counters, &before);
+	/* If it has died by itself, something was wrong. */
+	if (waitpid(pid, &status, WNOHANG))
+		die(EXIT_FAILED, "the readers have died");
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	munmap(readers, bytes);
+}
+
+static void print(const struct options *o, const struct sample *s, bool fpr,
+		  unsigned int round, uint64_t pages, bool checked)
+{
+	int64_t received = counters_get(&s->counters,
+					"nr_tlb_remote_flush_received");
+
+	if (!o->json) {
+		printf("round %u  %-3s  %9.0f reads/s  %8" PRId64
+		       " shootdowns received, %.5f a read\n",
+		       round, fpr ? "on" : "off",
+		       (double)s->reads * 1e9 / (double)s->ns, received,
+		       (double)received / (double)(s->reads ? s->reads : 1));
+		fflush(stdout);
+		return;
+	}
+	printf("{\"schema\":%d,\"type\":\"evict\",\"mode\":\"%s\",\"round\":%u",
+	       JSON_SCHEMA, fpr ? "on" : "off", round);
+	printf(",\"threads\":%u,\"pages\":%" PRIu64 ",\"random\":%s,\"checked\":%s",
+	       o->threads, pages, o->random_advice ? "true" : "false",
+	       checked ? "true" : "false");
+	printf(",\"reads\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"ns\":%" PRIu64
+	       ",\"counters\":", s->reads, s->wrong, s->ns);
+	counters_print_json(&s->counters, stdout);
+	printf("}\n");
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	static struct sample sample;
+	uint64_t pages, wrong = 0;
+	struct options o;
+	bool checked;
+	int fd;
+
+	set_program_name("evict-bench");
+	options_parse(&o, argc, argv);
+	require_fpr();
+	fd = open(o.path, (o.fill ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (fd < 0)
+		die(EXIT_USAGE, "cannot open %s: %s", o.path, strerror(errno));
+	pages = pages_of(fd, o.path);
+	if (o.fill)
+		fill(fd, o.path, pages);
+	checked = has_pattern(fd, pages);
+	if (o.json)
+		print_environment_json("evict-bench", stdout);
+	if (!checked)
+		fprintf(stderr, "evict-bench: %s holds other data than the test pattern, so it is not checked (--fill writes it)\n",
+			o.path);
+	for (unsigned int round = 0; round < o.rounds; round++) {
+		for (unsigned int i = 0; i < 2; i++) {
+			bool fpr = (round + i) % 2;
+
+			take(&o, &sample, fd, pages, checked, fpr, round);
+			wrong += sample.wrong;
+			print(&o, &sample, fpr, round, pages, checked);
+		}
+	}
+	if (wrong)
+		die(EXIT_FAILED, "%" PRIu64 " pages had wrong data", wrong);
+	return EXIT_OK;
+}
