@@ -19,7 +19,7 @@ INTERRUPTS = "tlb_interrupts"
 
 SYSFS = Path("/sys/kernel/mm/ceasefire")
 _FPR = SYSFS / "fpr"
-_VMSTAT = Path("/proc/vmstat")
+VMSTAT = Path("/proc/vmstat")
 _PREFIXES = ("fpr_", "nr_tlb_")
 _GAUGES = ("parked", "contexts", "tag_bytes")
 _SMAPS_HEAD = re.compile(r"^[0-9a-f]+-[0-9a-f]+ ")
@@ -78,7 +78,7 @@ def parse_page_tables(status: str) -> int:
 
 def snapshot() -> dict[str, int]:
     """Read all event counters, or say that this kernel has none of them."""
-    counters = parse_vmstat(_VMSTAT.read_text(encoding="ascii"))
+    counters = parse_vmstat(VMSTAT.read_text(encoding="ascii"))
     if not counters:
         raise Unsupported(
             "this kernel counts no TLB flushes: it has neither FPR nor CONFIG_DEBUG_TLBFLUSH"

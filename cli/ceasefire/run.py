@@ -1,68 +1,95 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run a program with its file mappings recycled, so that unmapping them sends no shootdowns.
 
-The exit status is the program's; 77 when this kernel cannot do it, 126 and 127 as in a shell.
+Without --path and --exclude the kernel does that for the program and all that it starts; with
+them a preloaded library does, which statically linked programs do not load. The exit status is
+the program's; 77 when this kernel cannot do it, 126 and 127 as in a shell.
 """
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
 
-from ceasefire import counters, paths, preload
+from ceasefire import counters, prctl, way
 from ceasefire.cmdline import add_command, command_of
-from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Unsupported
+from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Unsupported, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `ceasefire run`."""
-    add_path_arguments(parser)
+    way.add_arguments(parser)
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="say on standard error what treats the files"
+    )
+    parser.add_argument(
+        "--context",
+        choices=prctl.CONTEXTS,
+        help="who uses the frames again that the program has unmapped (default: process)",
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="print what would be run, and do not run it"
     )
-    parser.add_argument(
-        "--force", action="store_true", help="run it even where the kernel has no FPR or it is off"
-    )
+    parser.add_argument("--force", action="store_true", help="run it even where it gets no FPR")
     add_command(parser)
-
-
-def add_path_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare which files are meant; shared with `ceasefire try`."""
-    parser.add_argument(
-        "--path",
-        action="append",
-        default=[],
-        metavar="GLOB",
-        help="files to treat, * matches / too; may be repeated (default: all files)",
-    )
-    parser.add_argument(
-        "--exclude",
-        action="append",
-        default=[],
-        metavar="GLOB",
-        help="files to leave alone; may be repeated",
-    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Become the user's program."""
     command = command_of(args, "ceasefire run -- rg --mmap PATTERN DIR")
-    library = paths.require_preload_library()
-    extra = preload.variables(library, args.path, args.exclude, os.environ.get("LD_PRELOAD", ""))
+    # A kernel without any FPR is not a case for the library: require_fpr() says what it is.
+    switch = prctl.available() or not counters.supported()
+    how = way.chosen(args, switch=switch, inherited_preload=os.environ.get("LD_PRELOAD", ""))
     if args.dry_run:
-        print(shlex.join(["env", *(f"{k}={v}" for k, v in extra.items()), *command]))
+        if how.limit is not None:
+            print(f"# prctl(PR_FPR, PR_FPR_SET_AUTO, {how.limit:#x}, 0, 0)")
+        if args.context:
+            number = prctl.CONTEXTS[args.context]
+            print(f"# prctl(PR_FPR, PR_FPR_SET_CONTEXT, {number}, 0, 0)")
+        prefix = ["env", *(f"{k}={v}" for k, v in how.variables.items())] if how.variables else []
+        print(shlex.join([*prefix, *command]))
         return 0
     if not args.force:
+        require_reach(how, args, command[0])
         require_fpr()
+    if args.verbose:
+        print(f"ceasefire run: {how.text}", file=sys.stderr)
+    if warning := way.warning(command[0]):
+        print(f"ceasefire run: {warning}", file=sys.stderr)
     sys.stdout.flush()
+    if how.limit is not None:
+        with contextlib.suppress(OSError) if args.force else contextlib.nullcontext():
+            prctl.set_auto(how.limit)
+    if args.context:
+        set_context(args)
     try:
-        os.execvpe(command[0], command, {**os.environ, **extra})
+        os.execvpe(command[0], command, {**os.environ, **how.variables})
     except FileNotFoundError:
         print(f"ceasefire run: {command[0]}: command not found", file=sys.stderr)
         return EXIT_NOT_FOUND
     except OSError as error:
         print(f"ceasefire run: {command[0]}: {error.strerror}", file=sys.stderr)
         return EXIT_NOT_EXECUTABLE
+
+
+def set_context(args: argparse.Namespace) -> None:
+    """Choose who recycles together."""
+    try:
+        prctl.set_context(args.context)
+    except OSError as error:
+        if not args.force:
+            raise Unsupported(f"--context {args.context}: {error.strerror}") from None
+
+
+def require_reach(how: way.Way, args: argparse.Namespace, program: str) -> None:
+    """Raise when the way does nothing for the program."""
+    why = way.obstacle(how, program)
+    if not why:
+        return
+    if args.path or args.exclude:
+        raise UsageError(f"{why}: leave --path and --exclude out")
+    raise Unsupported(f"{why}, and this kernel has no prctl(PR_FPR)")
 
 
 def require_fpr() -> None:

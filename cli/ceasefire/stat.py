@@ -18,6 +18,7 @@ from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import UsageError
 from ceasefire.output import number, print_table
 from ceasefire.process import run_command
+from ceasefire.reasons import GROUPS, Group, Reason, is_reason, reasons
 
 SCHEMA = 1
 
@@ -82,7 +83,13 @@ def _report(
     facts = counters.process_facts(args.pid) if args.pid is not None else None
     present = counters.gauges()
     if args.json:
-        record: dict[str, object] = {"schema": SCHEMA, "counters": values, "now": present}
+        why = [asdict(r) for group in GROUPS for r in _shown(args, group, values)]
+        record: dict[str, object] = {
+            "schema": SCHEMA,
+            "counters": values,
+            "reasons": why,
+            "now": present,
+        }
         if seconds is not None:
             record["seconds"] = round(seconds, 6)
         if facts is not None:
@@ -93,12 +100,14 @@ def _report(
     columns = ["counter", "count"] if seconds is None else ["counter", "count", "per second"]
     rows = []
     for name, value in values.items():
-        if value or args.all:
+        if (value or args.all) and not is_reason(name):
             row = [name, number(value)]
             rows.append(row if seconds is None else [*row, number(round(value / seconds))])
     if not rows:
         rows = [["(nothing was counted)", *[""] * (len(columns) - 1)]]
     print_table(columns, rows, title=title, file=stream)
+    for group in GROUPS:
+        _print_reasons(args, group, values, stream)
     facts_rows = [[f"{name} now", number(value)] for name, value in present.items()]
     if facts is not None:
         facts_rows += [
@@ -109,3 +118,19 @@ def _report(
     if facts_rows:
         title = "now" if facts is None else f"now, process {facts.pid}"
         print_table(["what", "value"], facts_rows, title=title, file=stream)
+
+
+def _shown(args: argparse.Namespace, group: Group, values: dict[str, int]) -> list[Reason]:
+    return [r for r in reasons(group, values) if r.count or args.all]
+
+
+def _print_reasons(
+    args: argparse.Namespace, group: Group, values: dict[str, int], stream: TextIO
+) -> None:
+    rows = [
+        [r.meaning, r.hint, r.counter, number(r.count), f"{100 * r.share:.1f} %"]
+        for r in _shown(args, group, values)
+    ]
+    if rows:
+        columns = ["what happened", "what to do", "counter", "count", "share"]
+        print_table(columns, rows, title=group.title, numbers_from=3, file=stream)

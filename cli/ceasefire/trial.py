@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ceasefire.counters import RECEIVED, SENT, SKIPPED
+from ceasefire.reasons import GROUPS, is_reason, words
 
 OFF = "off"
 ON = "on"
@@ -133,10 +134,12 @@ def rows(trial: Trial, *, relative: bool, timed: bool) -> list[list[str]]:
     return table
 
 
-def reasons(trial: Trial) -> list[str]:
-    """Return the counters that explain why nothing was skipped."""
-    names = [n for n in trial.counter_names() if n.startswith(("fpr_flush", "fpr_map"))]
-    return [f"{name} {trial.spread(ON, name).median:,.0f}" for name in names]
+def obstacles(trial: Trial) -> list[str]:
+    """Return in words why nothing was skipped, the most frequent reason first."""
+    counts = {name: trial.spread(ON, name).median for name in trial.counter_names()}
+    bad = [name for name in counts if is_reason(name) and name not in (g.good for g in GROUPS)]
+    bad.sort(key=lambda name: -counts[name])
+    return [f"{words(name)[0]} ({name} {counts[name]:,.0f})" for name in bad]
 
 
 def _spread(values: Sequence[float]) -> Spread:

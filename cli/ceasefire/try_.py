@@ -14,12 +14,12 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from ceasefire import paths, preload, trial
+from ceasefire import paths, trial, way
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.counters import RECEIVED, SKIPPED
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, Unsupported, UsageError
 from ceasefire.output import print_table, progress
-from ceasefire.run import add_path_arguments
+from ceasefire.rounds import Plan
 from ceasefire.vm import GuestResult, GuestSpec, run_guest
 from ceasefire.vm.disks import ext4_image
 from ceasefire.vm.spec import (
@@ -31,13 +31,12 @@ from ceasefire.vm.spec import (
 )
 
 SCHEMA = 1
-_ROUNDS_SCRIPT = Path(__file__).with_name("vm") / "rounds"
 _MAX_ROUNDS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `ceasefire try`."""
-    add_path_arguments(parser)
+    way.add_arguments(parser)
     add = parser.add_argument
     add(
         "--data",
@@ -97,8 +96,12 @@ def main(args: argparse.Namespace) -> int:
     command = command_of(args, "ceasefire try --data DIR -- rg --mmap PATTERN DIR")
     if not 1 <= args.rounds <= _MAX_ROUNDS:
         raise UsageError(f"--rounds {args.rounds}: it is 1 to {_MAX_ROUNDS}")
+    # The kernel in the guest is ours, and has the switch.
+    how = way.chosen(args, switch=True)
+    if why := way.obstacle(how, command[0]):
+        raise UsageError(f"{why}: leave --path and --exclude out")
     spec = _guest(args)
-    result = _boot(spec, args, command)
+    result = _boot(spec, args, command, how)
     found = trial.parse(result.stdout.decode(errors="replace").splitlines())
     status = result.check()
     if status == Unsupported.status:
@@ -114,7 +117,7 @@ def main(args: argparse.Namespace) -> int:
         return first
     problem = trial.verdict(found)
     if args.json:
-        print(json.dumps(_record(args, command, result, found, problem), indent=2))
+        print(json.dumps(_record(args, command, result, found, problem, how=how), indent=2))
     else:
         _tell(args, result, found, problem)
     return 1 if problem else 0
@@ -122,13 +125,6 @@ def main(args: argparse.Namespace) -> int:
 
 def _guest(args: argparse.Namespace) -> GuestSpec:
     """Return the guest, with the disks still missing: images are made once all else is right."""
-    library = paths.require_preload_library()
-    extra = preload.variables(library, args.path, args.exclude)
-    variables = {
-        "TRY_PRELOAD": extra["LD_PRELOAD"],
-        "TRY_PATHS": extra["CEASEFIRE_PATHS"],
-        "TRY_EXCLUDE": extra.get("CEASEFIRE_EXCLUDE", ""),
-    }
     spec = GuestSpec(
         kernel=args.kernel,
         cpus=args.cpus,
@@ -137,7 +133,6 @@ def _guest(args: argparse.Namespace) -> GuestSpec:
         timeout=args.timeout,
         accel=args.accel,
         emulator=args.emulator,
-        environment=tuple(variables.items()),
     )
     check_spec(spec)
     disks = []
@@ -147,7 +142,10 @@ def _guest(args: argparse.Namespace) -> GuestSpec:
     return replace(spec, disks=tuple(disks))
 
 
-def _boot(spec: GuestSpec, args: argparse.Namespace, command: list[str]) -> GuestResult:
+def _boot(
+    spec: GuestSpec, args: argparse.Namespace, command: list[str], how: way.Way
+) -> GuestResult:
+    progress(f"with FPR {how.text}")
     progress(f"booting the {args.kernel} kernel with {spec.cpus} CPUs ...")
     output = bytearray()
     told = 0
@@ -161,8 +159,8 @@ def _boot(spec: GuestSpec, args: argparse.Namespace, command: list[str]) -> Gues
             progress(f"{what}")
             told += 1
 
-    words = ["bash", str(_ROUNDS_SCRIPT), str(args.rounds), str(int(args.sort_output)), *command]
-    result = run_guest(spec, words, name="try", stdout=listen)
+    plan = Plan(args.rounds, args.sort_output, how.limit, dict(how.variables), command)
+    result = run_guest(spec, plan.words(), name="try", stdout=listen)
     return replace(result, stdout=bytes(output))
 
 
@@ -178,7 +176,7 @@ def _tell(args: argparse.Namespace, result: GuestResult, found: trial.Trial, pro
     if crowded:
         print("There are more virtual CPUs than real ones: runtimes would mean nothing.")
     if not found.spread(trial.ON, SKIPPED).greatest:
-        why = ", ".join(trial.reasons(found)) or "no file was mapped with it"
+        why = ", ".join(trial.obstacles(found)) or "no file was mapped with it"
         print(f"FPR skipped nothing: {why}.")
     status = found.samples[0].status
     if status:
@@ -198,6 +196,8 @@ def _record(
     result: GuestResult,
     found: trial.Trial,
     problem: str,
+    *,
+    how: way.Way,
 ) -> dict[str, object]:
     return {
         "schema": SCHEMA,
@@ -209,6 +209,7 @@ def _record(
             "host_cpus": os.cpu_count(),
             "memory": args.memory,
             "accel": result.accel,
+            "way": "preload" if how.limit is None else "prctl",
             "data": args.data,
         },
         "same": not problem,

@@ -19,7 +19,11 @@ WRONG: tuple[list[str], ...] = (
     ["run"],
     ["run", "--"],
     ["run", "--nosuchoption", "--", "true"],
+    ["run", "--max-size", "lots", "--", "true"],
+    ["run", "--max-size", "512", "--", "true"],
+    ["run", "--max-size", "1G", "--path", "*", "--", "true"],
     ["try"],
+    ["try", "--max-size", "0", "--", "true"],
     ["try", "--rounds", "0", "--", "true"],
     ["try", "--data", "/nonexistent/dir", "--", "true"],
     ["try", "--cpus", "none", "--", "true"],
@@ -92,7 +96,7 @@ def test_kernel_that_is_not_built_is_a_line(ceasefire: Runner, empty_build: Path
 
 
 def test_library_that_is_not_built_is_a_line(ceasefire: Runner, empty_build: Path) -> None:
-    done = ceasefire("run", "--", "true")
+    done = ceasefire("run", "--path", "*", "--", "true")
     assert done.returncode == 1
     assert "make tools" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -128,16 +132,17 @@ def test_glob_with_a_colon_is_refused(ceasefire: Runner, fake_build: Path) -> No
     assert "colon" in done.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--path", "*"]], ids=["switch", "library"])
 @pytest.mark.parametrize(
     ("command", "status"),
     [(["sh", "-c", "exit 9"], 9), (["nosuchprogram"], 127), (["/etc/passwd"], 126)],
 )
 def test_run_ends_as_a_shell_would(
-    command: list[str], status: int, ceasefire: Runner, fake_build: Path
+    command: list[str], status: int, options: list[str], ceasefire: Runner, fake_build: Path
 ) -> None:
     library = fake_build / "tools" / "lib" / "preload" / "libceasefire-preload.so"
     subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", str(library)], check=True)
-    done = ceasefire("run", "--force", "--", *command)
+    done = ceasefire("run", "--force", *options, "--", *command)
     assert done.returncode == status
     assert "Traceback" not in done.stderr
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import output
+from ceasefire import output, paths, prctl
 from ceasefire.checks import here
 from ceasefire.checks.base import FAIL, INFO, PASS, check
 from ceasefire.doctor import complete, verdict
@@ -79,6 +79,17 @@ def test_library_that_is_none(tmp_path: Path) -> None:
     library = tmp_path / "lib.so"
     library.write_text("not a library")
     assert "cannot be preloaded" in here.preload_problem(library)
+
+
+@pytest.mark.parametrize(("switch", "result"), [(True, INFO), (False, FAIL)])
+def test_library_is_needed_without_the_switch(
+    switch: bool, result: str, empty_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prctl, "available", lambda: switch)
+    monkeypatch.setattr(paths, "_SYSTEM_LIB_DIRS", ())
+    found = {check.name: check for check in here.checks()}
+    assert found["preload library"].result == result
+    assert found["whole programs"].result == (PASS if switch else INFO)
 
 
 def test_plain_tables_are_aligned() -> None:

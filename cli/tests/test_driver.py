@@ -234,6 +234,7 @@ kind = "guest"
 command = "c"
 append = "x"
 env = { A = "$TOOLS/a", B = "$$" }
+qemu_args = ["-device", "d"]
 [[job]]
 name = "b"
 like = "a"
@@ -241,6 +242,7 @@ append = "y"
 """
     first, second = suites.load(write_suite(tmp_path, text))
     assert (second.command, second.append, second.env) == ("c", "y", first.env)
+    assert second.qemu_args == ("-device", "d")
     assert variables(second)["A"].endswith("/tools/a") and variables(second)["B"] == "$"
 
 

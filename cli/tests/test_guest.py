@@ -139,7 +139,7 @@ def test_try_same_output(ceasefire: Runner, tmp_path: Path) -> None:
 
 def test_try_detects_different_output(ceasefire: Runner) -> None:
     command = ["sh", "-c", 'echo same; [ -z "$LD_PRELOAD" ] || echo different']
-    done = ceasefire("try", "--rounds", "1", "--", *command)
+    done = ceasefire("try", "--rounds", "1", "--path", "*", "--", *command)
     assert done.returncode == 1
     assert "with FPR the program printed something else in 2 of 2 runs" in done.stderr
     assert "> different" in done.stdout
@@ -195,11 +195,12 @@ def test_icount_and_a_working_directory_that_virtme_hides() -> None:
 def test_verbs_in_a_guest(root: Path) -> None:
     program = f"{root}/ceasefire"
     out = shell(
-        f"{program} run -- printenv CEASEFIRE_PATHS && {program} stat --json -- true 2>&1 && "
+        f"{program} run --path 'a*' -- printenv CEASEFIRE_PATHS && "
+        f"{program} stat --json -- true 2>&1 && "
         f"{program} stat -p 1 && {program} stat -I 100 -n 2 --json && {program} doctor"
     )
     paths_value, counted, *rest = out.splitlines()
-    assert paths_value == "*"
+    assert paths_value == "a*"
     assert "nr_tlb_remote_flush_received" in json.loads(counted)["counters"]
     assert any("page tables" in line for line in rest)
     assert len([line for line in rest if line.startswith('{"schema"')]) == 2

@@ -79,10 +79,13 @@ def test_table_without_times() -> None:
     assert not any(row[0].startswith("runtime") for row in table)
 
 
-def test_reasons_name_the_counters() -> None:
-    counts = "fpr_flush_dirty=7 nr_tlb_remote_flush=1"
+def test_why_nothing_was_skipped_is_told_in_words() -> None:
+    counts = "fpr_map=9 fpr_flush_local=1 fpr_flush_dirty=7 nr_tlb_remote_flush=1"
     found = trial.parse(lines(on1=f"sample on 1 0 9 1 {counts}", on2=f"sample on 2 0 9 1 {counts}"))
-    assert trial.reasons(found) == ["fpr_flush_dirty 7"]
+    assert trial.obstacles(found) == [
+        "pages were written through the mapping (fpr_flush_dirty 7)",
+        "no other CPU ran the program (fpr_flush_local 1)",
+    ]
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import pytest
 
 from ceasefire import paths
 from ceasefire.errors import Failure, UsageError
+from ceasefire.sizes import parse_size
 from ceasefire.vm import command, emulator
-from ceasefire.vm.spec import DiskSpec, GuestSpec, check_spec, parse_disk, parse_size
+from ceasefire.vm.spec import DiskSpec, GuestSpec, check_spec, parse_disk
 
 
 def words_of(spec: GuestSpec, accel: str = "tcg") -> list[str]:
@@ -76,9 +77,7 @@ def test_checks_that_cannot_be(spec: GuestSpec) -> None:
 
 
 @pytest.mark.parametrize(("events", "warned"), [(0, True), (7, False)])
-def test_a_kernel_that_tells_the_checker_nothing(
-    tmp_path: Path, events: int, warned: bool
-) -> None:
+def test_a_kernel_that_tells_the_checker_nothing(tmp_path: Path, events: int, warned: bool) -> None:
     log = tmp_path / "log"
     log.write_text(f"booting\ntlb-check: summary checks=9 events={events} not_ram=0\n")
     assert bool(emulator.warning(GuestSpec(emulator="checking"), log)) == warned

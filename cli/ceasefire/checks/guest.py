@@ -32,7 +32,7 @@ def checks(*, boot: bool) -> list[Check]:
         _kernel("debug", "make kernel-debug", needed=False),
         _kernel("stock", "make kernel-stock", needed=False),
         _kernel("plain", "make kernel-plain", needed=False),
-        preload_check(),
+        preload_check(needed=False),
         _program("mke2fs", "mke2fs"),
         _python(),
         _program("ccache", "ccache", needed=False),

@@ -6,7 +6,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-from ceasefire import counters, paths, preload
+from ceasefire import counters, paths, prctl, preload
 from ceasefire.checks.base import Check, check
 from ceasefire.errors import Failure, Unsupported
 
@@ -17,6 +17,7 @@ _VMSTAT_FIX = "build the kernel with CONFIG_DEBUG_TLBFLUSH=y"
 def checks() -> list[Check]:
     """Check whether programs can use FPR here and now."""
     there = counters.supported()
+    switch = prctl.available()
     found = [
         check(
             "kernel",
@@ -32,7 +33,14 @@ def checks() -> list[Check]:
         ),
         _tag_memory(there),
         _event_counters(),
-        preload_check(),
+        check(
+            "whole programs",
+            switch,
+            "prctl(PR_FPR)" if switch else "no prctl(PR_FPR), `ceasefire run` preloads the library",
+            "boot a newer ceasefire kernel",
+            needed=False,
+        ),
+        preload_check(needed=not switch),
     ]
     return found
 
@@ -54,14 +62,17 @@ def _event_counters() -> Check:
     return check("counters", good, f"{len(names)} of TLB and FPR", _VMSTAT_FIX, needed=False)
 
 
-def preload_check() -> Check:
-    """Run a tiny program under the preload library and see that it did not disturb it."""
+def preload_check(*, needed: bool) -> Check:
+    """Run a tiny program under the preload library and see that it did not disturb it.
+
+    needed: nothing else makes programs use FPR; otherwise only --path takes it.
+    """
     library = paths.preload_library()
     if library is None:
-        return check("preload library", False, "not built", "make tools")
+        return check("preload library", False, "not built", "make tools", needed=needed)
     problem = preload_problem(library)
     fix = "make tools, with the compiler of this machine"
-    return check("preload library", not problem, problem or str(library), fix)
+    return check("preload library", not problem, problem or str(library), fix, needed=needed)
 
 
 def preload_problem(library: Path) -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from ceasefire import paths
 from ceasefire.errors import Failure
+from ceasefire.sizes import parse_size
 from ceasefire.vm import emulator
-from ceasefire.vm.spec import DiskSpec, GuestSpec, parse_size
+from ceasefire.vm.spec import DiskSpec, GuestSpec
 
 # virtme mounts empty file systems over these, what the host has there is exported once more.
 _MASKED = ("/run", "/var/log", "/var/tmp", "/var/cache", "/dev/shm")

@@ -2,20 +2,18 @@
 """What a guest is made of, and the options that every verb which boots one has in common."""
 
 import argparse
-import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ceasefire import paths
 from ceasefire.errors import Failure, UsageError
+from ceasefire.sizes import parse_size
 
 ACCELERATORS = ("auto", "kvm", "tcg")
 DEFAULT_EMULATOR = "qemu-system-x86_64"
 STOCK_EMULATOR = "stock"
 CHECKING_EMULATOR = "checking"
 EMULATOR_HELP = "stock, checking (make emulator), or a QEMU program (default: stock)"
-_SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE)
-_SHIFT = {"": 20, "K": 10, "M": 20, "G": 30, "T": 40}
 MAX_CPUS = 64
 
 
@@ -56,14 +54,6 @@ class GuestSpec:
     def with_disks(self, *disks: DiskSpec) -> "GuestSpec":
         """Return the same guest with more disks."""
         return replace(self, disks=self.disks + disks)
-
-
-def parse_size(text: str) -> int:
-    """Return the bytes of '512M' or '1G'; a bare number is in MiB, as QEMU has it."""
-    match = _SIZE.fullmatch(text)
-    if not match or int(match.group(1)) == 0:
-        raise UsageError(f"'{text}' is not a size: write it like 512M or 2G")
-    return int(match.group(1)) << _SHIFT[match.group(2).upper()]
 
 
 def parse_disk(text: str) -> DiskSpec:

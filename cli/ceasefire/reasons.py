@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Why flushes were sent all the same, and mappings not treated: the kernel's counters in words.
+
+Each group is a question with one good answer and reasons why not; together they are the whole of
+which shares are given. A reason that a newer kernel counts is shown by its name.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ceasefire.counters import SKIPPED, SYSFS
+
+_NOTHING = "nothing to do"
+_SWITCH_ON = f"echo 1 > {SYSFS}/fpr/enabled"
+
+
+@dataclass(frozen=True)
+class Group:
+    """One question: the title of its table, its good answer, how the names of the others begin."""
+
+    name: str
+    title: str
+    good: str
+    prefix: str
+
+    def has(self, counter: str) -> bool:
+        """Say whether a counter is one of the answers."""
+        return counter == self.good or counter.startswith(self.prefix)
+
+
+GROUPS = (
+    Group("map", "mmap of files, FPR asked for", "fpr_map", "fpr_map_ineligible_"),
+    Group("unmap", "munmap of mappings with FPR", SKIPPED, "fpr_flush_"),
+    Group(
+        "evict",
+        "pages that reclaim took from mappings with FPR",
+        "fpr_evict_skip",
+        "fpr_evict_flush_",
+    ),
+)
+
+# counter: what happened, what to do
+WORDS = {
+    "fpr_map": ("the mapping recycles", ""),
+    "fpr_map_ineligible_disabled": ("FPR was switched off", _SWITCH_ON),
+    "fpr_map_ineligible_file": (
+        "a device, pipe, DAX, hugetlbfs or shared memory",
+        f"{_NOTHING}: only the page cache recycles",
+    ),
+    "fpr_map_ineligible_exec": ("executable", f"{_NOTHING}: code stays mapped anyway"),
+    "fpr_map_ineligible_address": (
+        "at an address of the program's choice, or 32-bit",
+        "mmap with address NULL, without MAP_FIXED",
+    ),
+    "fpr_map_ineligible_limit": ("larger than 64 GiB", "map it in parts"),
+    "fpr_map_ineligible_arena": (
+        "no memory, or no room in the address space",
+        "check `ulimit -v` and free memory",
+    ),
+    SKIPPED: ("no flush: nobody was interrupted", ""),
+    "fpr_flush_local": (
+        "no other CPU ran the program",
+        f"{_NOTHING}: this flush interrupts nobody",
+    ),
+    "fpr_flush_dirty": (
+        "pages were written through the mapping",
+        f"{_NOTHING}, or write with write(2)",
+    ),
+    "fpr_flush_anon": (
+        "private pages that a child has, too, after fork",
+        f"{_NOTHING}: the child may write to them",
+    ),
+    "fpr_flush_special": ("pages of a device", _NOTHING),
+    "fpr_flush_notifier": (
+        "a device or virtual machine shares the memory",
+        f"{_NOTHING}: it must hear of each munmap",
+    ),
+    "fpr_flush_outside": (
+        "moved by mremap, or inherited over fork",
+        "map in the process that unmaps",
+    ),
+    "fpr_flush_mixed": (
+        "unmapped together with one that cannot recycle",
+        "one munmap for each mapping",
+    ),
+    "fpr_flush_tables": (
+        "huge pages, or page tables were freed",
+        _NOTHING,
+    ),
+    "fpr_flush_nested": (
+        "another thread changed mappings just then",
+        _NOTHING,
+    ),
+    "fpr_flush_tags": ("the first use, or no memory for tags", "if it stays: check free memory"),
+    "fpr_flush_disabled": ("FPR was switched off meanwhile", _SWITCH_ON),
+    "fpr_flush_context": (
+        "the program recycles within each mapping",
+        "choose another context: `ceasefire run --context process`",
+    ),
+    "fpr_evict_skip": ("no flush", ""),
+    "fpr_evict_flush_young": (
+        "used since reclaim had looked",
+        "memory is short: reclaim takes pages in use",
+    ),
+    "fpr_evict_flush_stale": (
+        "reclaim had looked just before",
+        "memory is short: reclaim is in a hurry",
+    ),
+    "fpr_evict_flush_disabled": ("FPR was switched off", _SWITCH_ON),
+    "fpr_evict_flush_notifier": (
+        "a device or virtual machine shares the memory",
+        f"{_NOTHING}: it must hear of each eviction",
+    ),
+    "fpr_evict_flush_pending": ("madvise was at work just then", _NOTHING),
+    "fpr_evict_flush_untracked": (
+        "the first use, or no memory for tags",
+        "if it stays: check free memory",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One answer: how often, its share of its group (0 to 1), what happened, what to do."""
+
+    group: str
+    counter: str
+    count: int
+    share: float
+    meaning: str
+    hint: str
+
+
+def reasons(group: Group, values: Mapping[str, int]) -> Iterator[Reason]:
+    """Yield the answers of a group in the kernel's order."""
+    found = {name: value for name, value in values.items() if group.has(name)}
+    total = sum(found.values())
+    for name, value in found.items():
+        meaning, hint = words(name)
+        yield Reason(group.name, name, value, value / total if total else 0.0, meaning, hint)
+
+
+def is_reason(counter: str) -> bool:
+    """Say whether a counter belongs to a group."""
+    return any(group.has(counter) for group in GROUPS)
+
+
+def words(counter: str) -> tuple[str, str]:
+    """Return what a counter means and what to do about it."""
+    return WORDS.get(counter, (counter, ""))

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two ways in which an unchanged program gets FPR; chosen for `ceasefire run` and `try`.
+
+The kernel's switch, prctl(PR_FPR), reaches every program, but knows no paths. The preload
+library knows paths, but reaches only what the dynamic linker loads.
+"""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ceasefire import paths, prctl, preload
+from ceasefire.errors import Unsupported, UsageError
+from ceasefire.program import binary_of, gains_privileges, preload_obstacle
+from ceasefire.sizes import parse_size
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a program is started.
+
+    limit: for prctl.set_auto(); None without the switch.
+    variables: of its environment.
+    text: what treats which mappings, for the user.
+    """
+
+    text: str
+    limit: int | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare which files are meant."""
+    parser.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="files to treat, * matches / too; may be repeated (default: all files)",
+    )
+    parser.add_argument(
+        "--exclude",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="files to leave alone; may be repeated",
+    )
+    parser.add_argument(
+        "--max-size",
+        metavar="SIZE",
+        help="leave larger mappings alone, such as 512M or 2G; not with --path or --exclude",
+    )
+
+
+def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Way:
+    """Return the way that the options ask for.
+
+    switch: whether the kernel that the program will run on has it.
+    """
+    if args.path or args.exclude:
+        if args.max_size is not None:
+            raise UsageError(
+                "--max-size goes with neither --path nor --exclude: "
+                "the kernel knows no paths, the preload library no sizes"
+            )
+        text = "the preload library treats the files that match"
+        return Way(text, variables=_variables(args, inherited_preload))
+    limit = _limit(args.max_size)
+    if switch:
+        text = "the kernel treats the mappings of all files"
+        if limit != prctl.ALL:
+            text += f" up to {args.max_size}"
+        return Way(text, limit)
+    if limit != prctl.ALL:
+        raise Unsupported("--max-size takes prctl(PR_FPR), which this kernel does not have")
+    text = "the preload library treats all files, as this kernel has no prctl(PR_FPR)"
+    return Way(text, variables=_variables(args, inherited_preload))
+
+
+def obstacle(way: Way, command: str) -> str:
+    """Say why a way does not reach a program, and what to do; empty if it does."""
+    binary = binary_of(command)
+    if way.limit is not None or binary is None:
+        return ""
+    what = preload_obstacle(binary)
+    if not what:
+        return ""
+    subject = command if Path(command).name == binary.name else f"{binary} of {command}"
+    return f"{subject} is {what}, so no library can be preloaded"
+
+
+def warning(command: str) -> str:
+    """Say if a program loses FPR when it starts; empty if not."""
+    binary = binary_of(command)
+    if binary is None or not gains_privileges(binary):
+        return ""
+    return (
+        f"{command} gains privileges when it starts, so the kernel clears FPR: "
+        "start `ceasefire run` with these privileges instead"
+    )
+
+
+def _variables(args: argparse.Namespace, inherited_preload: str) -> dict[str, str]:
+    library = paths.require_preload_library()
+    return preload.variables(library, args.path, args.exclude, inherited_preload)
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return prctl.ALL
+    if text.isdecimal():
+        raise UsageError(f"--max-size {text}: give it a unit, such as {text}M")
+    return min(parse_size(text), prctl.ALL)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Foreign test suites: what counts as worse with FPR, and lists that make sense."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.foreign import __main__ as foreign
+from tests.foreign import guest, judge, suite
+from tests.foreign.judge import Run
+
+from ceasefire.errors import UsageError
+
+TAP = "TAP version 13\n1..2\nok 1 one\n{}ok 2 two of 4096 bytes\n"
+
+
+@pytest.mark.parametrize(
+    ("without", "forced", "mark"),
+    [
+        (Run(0), Run(1), "exit status 1"),
+        (Run(0), Run(4), "exit status 4"),
+        (Run(4), Run(1), "exit status 1"),
+        (Run(1), Run(None), "no end"),
+        (Run(0, TAP.format("")), Run(0, TAP.format("not ")), "not ok N two of N bytes"),
+        (Run(1, "not ok 1 a\n"), Run(1, "not ok 1 a\nnot ok 2 a\n"), "not ok N a"),
+        (Run(0, "ok 1 a\n"), Run(0, "ok 1 a # SKIP no pages\n"), "ok N a # SKIP no pages"),
+        (Run(0), Run(0, "# [FAIL] it differs\n"), "# [FAIL] it differs"),
+        (Run(0), Run(0, "Testing minor on shmem... failed [x]\n"), "Testing minor on shmem"),
+        (Run(0), Run(0, "stress-ng: fail:  [12] mmap: wrong\n"), "stress-ng: fail:  [N] mmap"),
+        (Run(0), Run(0, complaints=("WARNING: at x",)), "kernel log: WARNING: at x"),
+        (Run(0), Run(0, left=("left behind: parked",)), "left behind: parked"),
+    ],
+)
+def test_worse_with_fpr_is_noticed(without: Run, forced: Run, mark: str) -> None:
+    found = judge.worse([without], forced)
+    assert len(found) == 1
+    assert found[0].startswith(mark)
+
+
+@pytest.mark.parametrize(
+    ("without", "forced"),
+    [
+        (Run(0, TAP.format("")), Run(0, TAP.format(""))),
+        (Run(1, "not ok 1 a 12\n"), Run(1, "not ok 1 a 13\n")),
+        (Run(1, "not ok 1 a\n"), Run(0, "ok 1 a\n")),
+        (Run(0, "stress-ng: info: [1] failed: 0\n"), Run(0, "stress-ng: info: [2] failed: 0\n")),
+    ],
+)
+def test_no_worse_is_no_failure(without: Run, forced: Run) -> None:
+    assert judge.worse([without], forced) == []
+
+
+def test_what_any_run_without_fpr_shows_is_known() -> None:
+    assert judge.worse([Run(0), Run(1)], Run(1)) == []
+    # Two runs that fail once do not excuse one that fails twice.
+    once = Run(0, "not ok 1 a\n")
+    assert judge.worse([once, once], Run(0, "not ok 1 a\nnot ok 2 a\n"))
+
+
+def test_runs_that_show_nothing() -> None:
+    used, unused = Run(0, counters={"fpr_map": 3}), Run(0, counters={"fpr_map": 0})
+    assert judge.unusable([unused], used, maps=True) == []
+    assert judge.unusable([unused], unused, maps=False) == []
+    assert judge.unusable([unused], unused, maps=True)
+    assert judge.unusable([used], used, maps=True)
+
+
+@pytest.mark.parametrize("name", ["mm-selftests", "stress-ng"])
+def test_lists_are_well_formed(name: str) -> None:
+    found = suite.load(name)
+    assert suite.choose(found, []) == list(found.commands)
+    for command in found.commands.values():
+        subprocess.run(["sh", "-n", "-c", command], check=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "command = ",
+        "command = 'x'\n",
+        "command='{}'\ntimeout=1\nmaps=['b']\n[test]\na=''\n[left_out]\n",
+        "command='{}'\ntimeout=1\nmaps=[]\nmore=1\n[test]\na=''\n[left_out]\n",
+    ],
+)
+def test_bad_list_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"s\.toml"):
+        suite.load("s", tmp_path)
+
+
+def test_bad_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert foreign.main(["nothing"]) == 2
+    assert foreign.main(["stress-ng", "nothing"]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 2
+    assert all("nothing" in line for line in errors)
+
+
+def compare(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *runs: Run,
+    brief: bool = False,
+) -> tuple[int, list[str]]:
+    """Compare with these runs as results: the first without, the second with, more without."""
+    left = iter(runs)
+    monkeypatch.setattr(guest, "run", lambda *_args: next(left))
+    only = suite.Suite({"a": "true"}, 1, frozenset({"a"}), {"b": "no room"})
+    status = foreign.compare(only, ["a"], Path(), ("force",), brief=brief)
+    assert not list(left)
+    return status, capsys.readouterr().out.splitlines()
+
+
+USED = {"fpr_map": 7, "fpr_skip": 2}
+
+
+def test_a_failure_is_repeated_without_fpr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = Run(1, "why it fails\n", counters=USED)
+    status, lines = compare(monkeypatch, capsys, Run(0), bad, Run(0), Run(0), Run(0))
+    assert status == 1
+    assert "not ok 1 - a" in lines
+    assert "# a: with| why it fails" in lines
+    assert "# left out: b: no room" in lines
+    status, lines = compare(monkeypatch, capsys, Run(0), bad, Run(0), Run(1))
+    assert status == 0
+    assert "ok 1 - a" in lines
+
+
+def test_brief_runs_without_fpr_what_complains(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = Run(0, counters=USED), Run(1, counters=USED)
+    assert compare(monkeypatch, capsys, good, brief=True)[0] == 0
+    assert compare(monkeypatch, capsys, bad, Run(1), brief=True)[0] == 0
+    assert compare(monkeypatch, capsys, bad, *[Run(0)] * 4, brief=True)[0] == 1
+
+
+def test_a_skip_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines = compare(monkeypatch, capsys, Run(4), Run(4))
+    assert status == 0
+    assert "ok 1 - a # SKIP it skips without FPR, too" in lines
+
+
+def test_a_test_that_maps_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines = compare(monkeypatch, capsys, Run(0), Run(0))
+    assert status == 1
+    assert "# a: only with FPR: no mapping was made with FPR" in lines
+
+
+def test_counts_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines = compare(monkeypatch, capsys, Run(0), Run(0, counters=USED))
+    assert status == 0
+    assert "# | a | passes | 7 | 2 | 0 | 0 | 0 |" in lines
+    assert "# never mapped a file with FPR: none" in lines

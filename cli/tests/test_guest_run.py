@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire run` on the kernel `run`: which mappings of which programs really get the flag."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm.spec import parse_disk
+
+pytestmark = pytest.mark.guest
+
+Runner = Callable[..., "subprocess.CompletedProcess[str]"]
+LIMIT = 240.0
+MAPPED = "/run/disk/0/mapped"
+
+
+@pytest.fixture
+def program(data: Path, tmp_path: Path) -> Path:
+    """Build the program that tells what became of its mapping, statically."""
+    path = tmp_path / "recycles"
+    subprocess.run(["cc", "-static", data / "recycles.c", "-o", path], check=True)
+    return path
+
+
+def shell(lines: list[str]) -> list[str]:
+    """Run lines of shell in a guest and return what each printed, with its status."""
+    spec = GuestSpec(timeout=LIMIT, disks=(parse_disk("brd-ext4:32M"),))
+    script = "\n".join(f'{{ {line}; }} 2>&1; echo "= $?"' for line in lines)
+    result = run_guest(spec, ["sh", "-c", script], name="pytest")
+    assert result.check() == 0, result.stderr.decode()
+    found = [""]
+    for line in result.stdout.decode().splitlines():
+        if line.startswith("= "):
+            found[-1] += line[1:]
+            found.append("")
+        else:
+            found[-1] += f"{line}\n"
+    return found[:-1]
+
+
+def test_which_programs_and_mappings_recycle(root: Path, data: Path, program: Path) -> None:
+    run = f"{root}/ceasefire run"
+    dynamic = program.with_name("dynamic")
+    subprocess.run(["cc", data / "recycles.c", "-o", dynamic], check=True)
+    setuid = "/run/disk/0/setuid"
+    cases = {
+        f"{program} {MAPPED} 8192": "plain\n 0",
+        f"{run} -- {program} {MAPPED} 8192": "recycles\n 0",
+        f"{run} -v -- {program} {MAPPED} 8192": (
+            "ceasefire run: the kernel treats the mappings of all files\nrecycles\n 0"
+        ),
+        f"{run} --max-size 8K -- {program} {MAPPED} 8192": "recycles\n 0",
+        f"{run} --max-size 4K -- {program} {MAPPED} 8192": "plain\n 0",
+        # What it starts, too.
+        f"{run} -- sh -c 'sh -c \"{program} {MAPPED} 8192\"'": "recycles\n 0",
+        f"{run} -- {dynamic} {MAPPED} 8192": "recycles\n 0",
+        f"{run} --path '*/mapped' -- {dynamic} {MAPPED} 8192": "recycles\n 0",
+        f"{run} --path '*/other' -- {dynamic} {MAPPED} 8192": "plain\n 0",
+        f"{run} --path '*' -- {program} {MAPPED} 8192": (
+            f"ceasefire run: {program} is statically linked, so no library can be preloaded: "
+            "leave --path and --exclude out\n 2"
+        ),
+        # Somebody else's rights: nobody's, since this is root.
+        f"cp {program} {setuid} && chown nobody {setuid} && chmod 4755 {setuid} "
+        f"&& chmod 777 /run/disk/0 && chmod 666 {MAPPED} "
+        f"&& {run} -- {setuid} {MAPPED} 8192": (
+            f"ceasefire run: {setuid} gains privileges when it starts, so the kernel clears FPR: "
+            "start `ceasefire run` with these privileges instead\nplain\n 0"
+        ),
+        "echo 0 >/sys/kernel/mm/ceasefire/fpr/enabled": " 0",
+        f"{run} -v -- {program} {MAPPED} 4096": (
+            "ceasefire run: FPR is switched off: echo 1 > /sys/kernel/mm/ceasefire/fpr/enabled\n 77"
+        ),
+    }
+    found = shell(list(cases))
+    assert dict(zip(cases, found, strict=True)) == cases
+
+
+def test_go_program_recycles(root: Path, data: Path, tmp_path: Path) -> None:
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("go is not installed")
+    program = tmp_path / "recycles-go"
+    variables = {"CGO_ENABLED": "0", "GOCACHE": str(tmp_path / "cache"), "GOTOOLCHAIN": "local"}
+    subprocess.run(
+        [go, "build", "-o", program, data / "recycles.go"],
+        env={**os.environ, **variables},
+        timeout=LIMIT,
+        check=True,
+    )
+    command = f"{program} {MAPPED} 8192"
+    assert shell([command, f"{root}/ceasefire run -- {command}"]) == ["plain\n 0", "recycles\n 0"]
+
+
+def test_try_reaches_a_static_program(ceasefire: Runner, program: Path) -> None:
+    folder = program.parent / "data"
+    folder.mkdir()
+    (folder / "file").write_text("content")
+    done = ceasefire(
+        "try", "--rounds", "1", "--json", "--data", str(folder), "--",
+        str(program), str(folder / "file"), "8192",
+    )  # fmt: skip
+    # It prints whether it recycles, so the outputs differ by that.
+    assert done.returncode == 1, done.stderr
+    record = json.loads(done.stdout)
+    assert "printed something else in 2 of 2 runs" in record["problem"]
+    assert record["environment"]["way"] == "prctl"
+    counts = {(s["mode"], s["round"]): s["counters"]["fpr_map"] for s in record["samples"]}
+    assert counts == {("off", 0): 0, ("on", 0): 1, ("off", 1): 0, ("on", 1): 1}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire stat`: why flushes were not skipped, in words, with shares and hints."""
+
+import argparse
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ceasefire import counters, reasons, stat
+
+VALUES = {
+    "nr_tlb_remote_flush": 12,
+    "fpr_map": 90,
+    "fpr_map_ineligible_exec": 10,
+    "fpr_skip": 970,
+    "fpr_skip_pages": 4000,
+    "fpr_flush_local": 0,
+    "fpr_flush_dirty": 20,
+    "fpr_flush_something_new": 10,
+    "fpr_evict_skip": 3,
+    "fpr_evict_flush_young": 0,
+    "fpr_evict_flush": 1,
+    "fpr_evict_later": 5,
+    "fpr_drain_flush": 6,
+}
+
+
+@pytest.fixture
+def no_gauges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kernel have no sysfs of ours."""
+    monkeypatch.setattr(counters, "gauges", dict)
+
+
+def report(*, everything: bool = False, as_json: bool = False) -> str:
+    stream = io.StringIO()
+    args = argparse.Namespace(pid=None, json=as_json, all=everything)
+    stat._report(args, VALUES, 2.0, stream)
+    return stream.getvalue()
+
+
+def test_every_reason_of_the_kernel_has_words(root: Path) -> None:
+    header = (root / "kernel/src/include/linux/ceasefire_events.h").read_text(encoding="utf-8")
+    counted = re.findall(r'E\(FPR_\w+,\s+"(\w+)"\)', header)
+    assert len(counted) > 40
+    in_groups = [name for name in counted if reasons.is_reason(name)]
+    assert set(in_groups) == set(reasons.WORDS)
+    # Those that a group does not have are no answer to its question.
+    others = set(counted) - set(in_groups)
+    assert {n for n in others if re.match("fpr_(map|flush|evict)", n)} == {
+        "fpr_evict_later",
+        "fpr_evict_settle",
+    }
+
+
+def test_bad_answers_say_what_to_do() -> None:
+    good = {group.good for group in reasons.GROUPS}
+    for name, (meaning, hint) in reasons.WORDS.items():
+        assert meaning
+        assert bool(hint) == (name not in good), name
+
+
+def test_groups_share_nothing() -> None:
+    for name in reasons.WORDS:
+        assert len([group for group in reasons.GROUPS if group.has(name)]) == 1
+
+
+def test_shares_are_those_of_the_group(no_gauges: None) -> None:
+    lines = report().splitlines()
+    title = lines.index("munmap of mappings with FPR")
+    columns = re.split(" {2,}", lines[title + 1])
+    assert columns == ["what happened", "what to do", "counter", "count", "share"]
+    rows = [re.split(" {2,}", line) for line in lines[title + 2 : title + 5]]
+    assert rows == [
+        ["no flush: nobody was interrupted", "fpr_skip", "970", "97.0 %"],
+        [
+            "pages were written through the mapping",
+            "nothing to do, or write with write(2)",
+            "fpr_flush_dirty",
+            "20",
+            "2.0 %",
+        ],
+        ["fpr_flush_something_new", "fpr_flush_something_new", "10", "1.0 %"],
+    ]
+
+
+def test_each_counter_is_shown_once(no_gauges: None) -> None:
+    text = report(everything=True)
+    for name in VALUES:
+        # One without words is its own meaning.
+        assert len(re.findall(rf"\b{name}\b", text)) == 1 + (
+            name not in reasons.WORDS and reasons.is_reason(name)
+        )
+
+
+def test_what_did_not_happen_is_left_out(no_gauges: None) -> None:
+    assert "fpr_flush_local" not in report()
+    assert re.search(r"fpr_flush_local +0 +0\.0 %", report(everything=True))
+
+
+def test_json_has_the_reasons(no_gauges: None) -> None:
+    record = json.loads(report(as_json=True))
+    assert record["counters"] == VALUES
+    dirty = next(r for r in record["reasons"] if r["counter"] == "fpr_flush_dirty")
+    assert dirty == {
+        "group": "unmap",
+        "counter": "fpr_flush_dirty",
+        "count": 20,
+        "share": 0.02,
+        "meaning": "pages were written through the mapping",
+        "hint": "nothing to do, or write with write(2)",
+    }
+
+
+def test_kernel_without_fpr_has_no_reasons(no_gauges: None) -> None:
+    assert list(reasons.reasons(reasons.GROUPS[0], {"nr_tlb_remote_flush": 4})) == []

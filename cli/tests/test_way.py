@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which way `ceasefire run` takes, and what it says where none reaches the program."""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ceasefire import counters, prctl, program, way
+from ceasefire.__main__ import main
+from ceasefire.errors import Unsupported, UsageError
+
+Runner = Callable[..., "subprocess.CompletedProcess[str]"]
+ELF_32 = b"\x7fELF\x01\x01\x01".ljust(64, b"\0")
+
+
+def options(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    way.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+@pytest.fixture
+def library(empty_build: Path) -> Path:
+    """Make a build directory whose preload library exists."""
+    path = empty_build / "tools" / "lib" / "preload" / "libceasefire-preload.so"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def older_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kernel have FPR, switched on, without the prctl; nothing is executed."""
+    monkeypatch.setattr(os, "execvpe", lambda *_: pytest.fail("it was executed"))
+    monkeypatch.setattr(counters, "supported", lambda: True)
+    monkeypatch.setattr(counters, "enabled", lambda: True)
+    monkeypatch.setattr(prctl, "available", lambda: False)
+
+
+def build(tmp_path: Path, name: str, *flags: str) -> Path:
+    path = tmp_path / name
+    source = "int main(void) { return 0; }"
+    subprocess.run(["cc", *flags, "-x", "c", "-", "-o", path], input=source, text=True, check=True)
+    return path
+
+
+def test_numbers_are_those_of_the_kernel(root: Path) -> None:
+    header = (root / "kernel/src/include/uapi/linux/ceasefire.h").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^#define (PR_FPR\w*)\s+(\S+)$", header, re.MULTILINE))
+    contexts = {f"PR_FPR_CONTEXT_{name.upper()}": n for name, n in prctl.CONTEXTS.items()}
+    for name, number in found.items():
+        ours = contexts[name] if name in contexts else getattr(prctl, name)
+        assert ours == int(number, 0), name
+    assert set(contexts) <= set(found)
+
+
+@pytest.mark.skipif(prctl.available(), reason="this kernel has the prctl")
+def test_kernel_without_the_prctl_is_an_error_with_a_name() -> None:
+    with pytest.raises(OSError, match="prctl"):
+        prctl.set_auto(prctl.ALL)
+
+
+def test_without_paths_it_is_the_switch() -> None:
+    found = way.chosen(options(), switch=True)
+    assert (found.limit, found.variables) == (prctl.ALL, {})
+    assert "the kernel" in found.text
+
+
+def test_size_is_the_limit_of_the_switch() -> None:
+    found = way.chosen(options("--max-size", "512M"), switch=True)
+    assert found.limit == 512 << 20
+    assert "up to 512M" in found.text
+    assert way.chosen(options("--max-size", "99999999999T"), switch=True).limit == prctl.ALL
+
+
+@pytest.mark.parametrize("option", ["--path", "--exclude"])
+def test_with_paths_it_is_the_library(option: str, library: Path) -> None:
+    found = way.chosen(options(option, "/data/*"), switch=True)
+    assert found.limit is None
+    assert found.variables["LD_PRELOAD"] == str(library)
+    assert "preload library" in found.text
+
+
+def test_size_and_path_exclude_each_other(library: Path) -> None:
+    with pytest.raises(UsageError, match="--max-size goes with neither"):
+        way.chosen(options("--path", "*", "--max-size", "1G"), switch=True)
+
+
+@pytest.mark.parametrize("size", ["lots", "0M", "512", "-1M", "1P", ""])
+def test_what_is_no_size(size: str) -> None:
+    with pytest.raises(UsageError):
+        way.chosen(options(f"--max-size={size}"), switch=True)
+
+
+def test_older_kernel_takes_the_library(library: Path) -> None:
+    found = way.chosen(options(), switch=False)
+    assert found.limit is None
+    assert found.variables["CEASEFIRE_PATHS"] == "*"
+    assert "no prctl(PR_FPR)" in found.text
+    with pytest.raises(Unsupported, match="--max-size"):
+        way.chosen(options("--max-size", "1G"), switch=False)
+
+
+def test_older_kernel_from_the_command_line(
+    library: Path, older_kernel: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--dry-run", "--", "true"]) == 0
+    assert f"LD_PRELOAD={library}" in capfd.readouterr().out
+    assert main(["run", "--", str(build(tmp_path, "static", "-static"))]) == 77
+    said = capfd.readouterr().err
+    assert "statically linked" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "obstacle"),
+    [([], ""), (["-static"], "statically linked"), (["-static-pie"], "statically linked")],
+)
+def test_obstacle_is_seen_in_the_program(flags: list[str], obstacle: str, tmp_path: Path) -> None:
+    assert program.preload_obstacle(build(tmp_path, "program", *flags)) == obstacle
+
+
+@pytest.mark.parametrize(
+    ("content", "obstacle"),
+    [
+        (ELF_32, "a 32-bit program"),
+        (b"\x7fELF", ""),
+        (b"\x7fELF\x02\x01\x01".ljust(64, b"\xff"), ""),
+        (b"\x7fELF\x02\x01\x01".ljust(64, b"\0"), "statically linked"),
+        (b"", ""),
+    ],
+    ids=["32 bit", "cut off", "offset", "no table", "empty"],
+)
+def test_damaged_programs_are_no_traceback(content: bytes, obstacle: str, tmp_path: Path) -> None:
+    path = tmp_path / "program"
+    path.write_bytes(content)
+    assert program.preload_obstacle(path) == obstacle
+
+
+def test_what_is_not_there_has_no_obstacle(tmp_path: Path) -> None:
+    assert program.preload_obstacle(tmp_path / "none") == ""
+    assert not program.gains_privileges(tmp_path / "none")
+    assert program.binary_of("nosuchprogram") is None
+
+
+def test_script_is_judged_by_its_interpreter(tmp_path: Path) -> None:
+    static = build(tmp_path, "static", "-static")
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    inner.write_text(f"#!{static} -x\n")
+    outer.write_text(f"#! {inner}\n")
+    for script in (inner, outer):
+        script.chmod(0o755)
+        assert program.binary_of(str(script)) == static
+    endless = tmp_path / "endless"
+    endless.write_text(f"#!{endless}\n")
+    endless.chmod(0o755)
+    assert program.binary_of(str(endless)) == endless
+
+
+def test_setuid_of_somebody_else_gains_privileges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "program"
+    shutil.copy("/bin/true", path)
+    owner = path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert not program.gains_privileges(path)
+    path.chmod(0o4755)
+    assert program.gains_privileges(path)
+    monkeypatch.setattr(os, "geteuid", lambda: owner)
+    assert not program.gains_privileges(path)
+    monkeypatch.setattr(os, "getegid", lambda: path.stat().st_gid + 1)
+    path.chmod(0o2755)
+    assert program.gains_privileges(path)
+
+
+@pytest.mark.parametrize("verb", ["run", "try"])
+def test_static_program_and_path_is_a_line(
+    verb: str, ceasefire: Runner, library: Path, tmp_path: Path
+) -> None:
+    static = build(tmp_path, "static", "-static")
+    done = ceasefire(verb, "--path", "*", "--", str(static))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"{static} is statically linked" in done.stderr
+    assert "leave --path and --exclude out" in done.stderr
+
+
+def test_force_runs_it_all_the_same(ceasefire: Runner, library: Path, tmp_path: Path) -> None:
+    static = build(tmp_path, "static", "-static")
+    done = ceasefire("run", "--force", "-v", "--path", "*", "--", str(static))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "ceasefire run: the preload library treats the files that match\n"
+
+
+def test_dry_run_shows_the_switch(ceasefire: Runner) -> None:
+    done = ceasefire("run", "--dry-run", "--max-size", "2M", "--", "cat", "a b")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines == ["# prctl(PR_FPR, PR_FPR_SET_AUTO, 0x200000, 0, 0)", "cat 'a b'"]
+
+
+def test_dry_run_shows_the_context(ceasefire: Runner) -> None:
+    done = ceasefire("run", "--dry-run", "--context", "children", "--", "true")
+    assert done.returncode == 0
+    assert "# prctl(PR_FPR, PR_FPR_SET_CONTEXT, 2, 0, 0)\n" in done.stdout
+
+
+def test_unknown_context_is_wrong_use(ceasefire: Runner) -> None:
+    done = ceasefire("run", "--context", "everybody", "--", "true")
+    assert done.returncode == 2
+    assert "everybody" in done.stderr
