@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run the test suites of tests/suites and count every test case.
 
-The last line is 'N passed, N failed' and nothing else; the exit status is 0 when none failed.
+The last line is 'N passed, N failed' and nothing else, before it stands a line for each case that
+failed; the exit status is 0 when none failed.
 A job fails when a test fails or is skipped without the suite allowing it, when it prints no test
 or no plan, when it takes too long, and when the kernel of its guest complains.
 """
@@ -76,13 +77,15 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
         lanes.run(jobs, work)
     good = sum(outcome.count(PASS) for outcome in outcomes.values())
     bad = sum(outcome.count(FAIL) for outcome in outcomes.values())
+    for name, outcome in outcomes.items():
+        for case in outcome.cases:
+            if case.result == FAIL:
+                print(f"failed: {name}: {case.name}")
     print(f"{good} passed, {bad} failed")
     return 1 if bad or not good else 0
 
 
-def run_job(
-    job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()
-) -> Outcome:
+def run_job(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
     """Run one job, whatever happens in it is an outcome.
 
     log: for what the job prints. stop: set to end the job early. proven: see mutations.run().

@@ -59,6 +59,7 @@ def boot(job: Job, command: list[str], log: Path, stop: threading.Event) -> Gues
         emulator=job.emulator,
         check=job.check,
         cpu_model=job.cpu,
+        qemu_args=job.qemu_args,
         disks=tuple(parse_disk(text) for text in job.disks),
         timeout=job.timeout,
         environment=tuple(environment.items()),

@@ -43,7 +43,8 @@ class Mutation:
 class Job:
     """One entry of a suite. Exactly one of command, tests and mutations says what it runs.
 
-    emulator, check, cpu: which QEMU, properties of its checker, CPU model; see `ceasefire vm`.
+    emulator, check, cpu, qemu_args: which QEMU, properties of its checker, CPU model, more words
+    for QEMU; see `ceasefire vm`.
     lane: of one lane no two jobs run at a time, see lanes. control: the job whose passes stand for
     the control runs of these mutations. after: builds that a host job waits for.
     """
@@ -62,6 +63,7 @@ class Job:
     emulator: str = "stock"
     check: str = ""
     cpu: str = ""
+    qemu_args: tuple[str, ...] = ()
     disks: tuple[str, ...] = ()
     timeout: float = 600.0
     test_timeout: int = 120
@@ -162,7 +164,7 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
     if unknown:
         raise UsageError(f"{where}: unknown key {', '.join(unknown)}")
     values = dict(table)
-    for key in ("tests", "disks", "allow_log", "after"):
+    for key in ("tests", "disks", "qemu_args", "allow_log", "after"):
         values[key] = tuple(values.get(key, ()))
     values["mutations"] = tuple(_mutation(where, m) for m in values.get("mutations", ()))
     if "name" not in values or values.get("kind") not in KINDS:

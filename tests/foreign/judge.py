@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Compares runs of one test: does it complain of anything with FPR that it does without?
+
+Test programs report in many ways, and their words hold numbers that differ from run to run. So a
+run is reduced to its marks: what went wrong or was left out, numbers taken away, how often each.
+With FPR a test may have no mark that it never has without, and none more often.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+# How programs say that something failed or was left out: TAP, KUnit's harness and its like,
+# uffd-unit-tests, stress-ng.
+_MARK = re.compile(
+    r"""^\W*(?:
+        not\ ok\b.*
+      | ok\b.*\#\ *(?i:skip|xfail)\b.*
+      | .*\[\ *(?:FAIL|SKIP|XFAIL)\w*\ *\].*
+      | Testing\ .*\.\.\.\ *(?:failed|skipped)\b.*
+      | stress-ng:\ (?:fail|error):.*
+    )$""",
+    re.VERBOSE,
+)
+# kselftest's; stress-ng's for what the machine or the kernel does not have.
+_SKIPPED = (3, 4)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a test. status: None when it did not end; left: what it left behind."""
+
+    status: int | None
+    output: str = ""
+    complaints: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    counters: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def mappings(self) -> int:
+        """How many mappings were made with FPR."""
+        return self.counters.get("fpr_map", 0)
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the test said that it cannot run here."""
+        return self.status in _SKIPPED
+
+
+def marks(run: Run) -> Counter[str]:
+    """Return what is wrong with a run, and how often."""
+    found = [line.strip() for line in run.output.splitlines() if _MARK.match(line)]
+    found += [f"kernel log: {line}" for line in run.complaints]
+    found += run.left
+    counted = Counter(_NUMBER.sub("N", text) for text in found)
+    if run.status is None:
+        counted["no end"] += 1
+    elif run.status:
+        counted[f"exit status {run.status}"] += 1
+    return counted
+
+
+def worse(without: Sequence[Run], forced: Run) -> list[str]:
+    """Return the marks that a run with FPR has more often than each of those without."""
+    known: Counter[str] = Counter()
+    for run in without:
+        known |= marks(run)
+    return sorted(marks(forced) - known)
+
+
+def unusable(without: Sequence[Run], forced: Run, *, maps: bool) -> list[str]:
+    """Return why the runs show nothing about FPR. maps: the test is known to map files."""
+    reasons = []
+    if any(run.mappings for run in without):
+        reasons.append("mappings were made with FPR in the run without")
+    if maps and not forced.mappings:
+        reasons.append("no mapping was made with FPR")
+    return reasons
