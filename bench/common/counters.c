@@ -2,7 +2,7 @@
 /*
  * counters.c - the kernel's counters of shootdowns and of FPR
  *
- * What: all nr_tlb_* and fpr_* lines of /proc/vmstat, and the sum of the TLB
+ * What: all nr_tlb_*, fpr_* and allocstall_* lines of /proc/vmstat, and the sum of the TLB
  *       line of /proc/interrupts as "interrupts_tlb". No list of names: what
  *       the kernel has is what is reported.
  * Who:  munmap-bench and cycle-bench, before and after each sample.
@@ -37,7 +37,8 @@ static void read_vmstat(struct counters *counters)
 		die_errno("/proc/vmstat");
 	while (fscanf(file, "%47s %" SCNu64, name, &value) == 2) {
 		if (strncmp(name, "nr_tlb_", 7) == 0 ||
-		    strncmp(name, "fpr_", 4) == 0)
+		    strncmp(name, "fpr_", 4) == 0 ||
+		    strncmp(name, "allocstall_", 11) == 0)
 			add(counters, name, value);
 	}
 	fclose(file);

@@ -105,13 +105,13 @@ static void options_parse(struct options *o, int argc, char **argv)
 		case 'a': o->random_advice = true; break;
 		case 'j': o->json = true; break;
 		case 'h': fputs(usage_text, stdout); exit(EXIT_OK);
-		default: fputs(usage_text, stderr); exit(EXIT_USAGE);
+		default: exit(EXIT_USAGE);
 		}
 	}
-	if (!o->path || optind != argc) {
-		fputs(usage_text, stderr);
-		exit(EXIT_USAGE);
-	}
+	if (optind != argc)
+		die(EXIT_USAGE, "what is '%s'? See --help", argv[optind]);
+	if (!o->path)
+		die(EXIT_USAGE, "--file is missing: a file or block device, many times larger than memory");
 }
 
 static uint64_t pages_of(int fd, const char *path)

@@ -97,6 +97,10 @@ WORDS = {
         "the program recycles within each mapping",
         "choose another context: `ceasefire run --context process`",
     ),
+    "fpr_flush_limit": (
+        "too many pages could still be reached",
+        f"if often: raise {SYSFS}/fpr/stale_limit",
+    ),
     "fpr_evict_skip": ("no flush", ""),
     "fpr_evict_flush_young": (
         "used since reclaim had looked",

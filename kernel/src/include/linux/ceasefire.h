@@ -28,6 +28,7 @@ struct file;
 struct fpr_ctx;
 struct ma_state;
 struct mmu_gather;
+struct seq_file;
 struct vm_fault;
 struct vma_munmap_struct;
 
@@ -36,6 +37,7 @@ enum fpr_drain_reason {
 	FPR_BY_LIMIT,
 	FPR_BY_AGE,
 	FPR_BY_KSWAPD,
+	FPR_BY_SHRINKER,
 	FPR_BY_RECLAIM,
 	FPR_BY_OOM,
 	FPR_BY_ISOLATE,
@@ -114,6 +116,7 @@ bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 		       pte_t *pte);
 bool __fpr_evict_waits(struct folio *folio);
 void __fpr_mprotect(struct vm_area_struct *vma);
+void __fpr_task_mem(struct seq_file *m, struct mm_struct *mm);
 
 static __always_inline bool fpr_on(void)
 {
@@ -396,6 +399,13 @@ static inline void fpr_mprotect(struct vm_area_struct *vma)
 		__fpr_mprotect(vma);
 }
 
+/* task_mem(): memory that the process keeps from others (I8). */
+static inline void fpr_task_mem(struct seq_file *m, struct mm_struct *mm)
+{
+	if (fpr_on())
+		__fpr_task_mem(m, mm);
+}
+
 #else /* !CONFIG_CEASEFIRE_FPR */
 
 #define FPR_MAP_FLAGS	0
@@ -499,8 +509,8 @@ static inline bool fpr_looks_at(struct vm_area_struct *vma)
 /* A macro: the compiler would look at the entry, and change code around it. */
 #define fpr_only_clears(vma, address, pte)	false
 
-
 static inline void fpr_mprotect(struct vm_area_struct *vma) { }
+static inline void fpr_task_mem(struct seq_file *m, struct mm_struct *mm) { }
 
 #endif /* CONFIG_CEASEFIRE_FPR */
 

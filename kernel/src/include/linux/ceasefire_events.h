@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counters of ceasefire in /proc/vmstat: one list, used for the enum in
- * vm_event_item.h and for the names in mm/vmstat.c, so that they cannot drift.
+ * Counters of ceasefire in /proc/vmstat: one list, used for the enums in
+ * vm_event_item.h and mmzone.h and for the names in mm/vmstat.c, so that they
+ * cannot drift.
  */
 #ifndef _LINUX_CEASEFIRE_EVENTS_H
 #define _LINUX_CEASEFIRE_EVENTS_H
@@ -32,6 +33,7 @@
 	E(FPR_FLUSH_TAGS,		"fpr_flush_tags")		\
 	E(FPR_FLUSH_DISABLED,		"fpr_flush_disabled")		\
 	E(FPR_FLUSH_CONTEXT,		"fpr_flush_context")		\
+	E(FPR_FLUSH_LIMIT,		"fpr_flush_limit")		\
 	/* frames */							\
 	E(FPR_SHARED,			"fpr_shared")			\
 	E(FPR_PARK,			"fpr_park")			\
@@ -51,6 +53,7 @@
 	E(FPR_DRAIN_LIMIT,		"fpr_drain_limit")		\
 	E(FPR_DRAIN_AGE,		"fpr_drain_age")		\
 	E(FPR_DRAIN_KSWAPD,		"fpr_drain_kswapd")		\
+	E(FPR_DRAIN_SHRINKER,		"fpr_drain_shrinker")		\
 	E(FPR_DRAIN_RECLAIM,		"fpr_drain_reclaim")		\
 	E(FPR_DRAIN_OOM,		"fpr_drain_oom")		\
 	E(FPR_DRAIN_ISOLATE,		"fpr_drain_isolate")		\
@@ -65,6 +68,10 @@
 	E(FPR_VA_FLUSH,			"fpr_va_flush")			\
 	E(FPR_LEAVE_FLUSH,		"fpr_leave_flush")
 
+/* Of each node, not only counted up: pages that wait in pools. */
+#define CEASEFIRE_NODE_STAT_ITEMS	NR_FPR_PARKED,
+#define CEASEFIRE_NODE_STAT_NAMES	"nr_fpr_parked",
+
 #define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
 #define CEASEFIRE_VM_EVENT_NAME(item, name)	name,
 
@@ -73,6 +80,8 @@
 
 #else
 
+#define CEASEFIRE_NODE_STAT_ITEMS
+#define CEASEFIRE_NODE_STAT_NAMES
 #define CEASEFIRE_VM_EVENT_ITEMS
 #define CEASEFIRE_VM_EVENT_NAMES
 

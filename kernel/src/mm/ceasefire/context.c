@@ -195,7 +195,7 @@ static bool fpr_any_key(struct mm_struct *mm)
  */
 bool fpr_ctx_register(struct fpr_ctx *ctx)
 {
-	return xa_alloc_cyclic(&fpr_ids, &ctx->id, ctx, XA_LIMIT(1, FPR_ID_MAX),
+	return xa_alloc_cyclic(&fpr_ids, &ctx->id, ctx, XA_LIMIT(1, fpr_id_max),
 			       &fpr_id_next, GFP_KERNEL) >= 0;
 }
 

@@ -69,6 +69,7 @@
 void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 {
 	struct fpr_ctx *ctx = vma->vm_mm->fpr, *owner;
+	unsigned long fresh = 0;
 	u64 gen;
 
 	if (!(vma->vm_flags & VM_FPR) || !ctx ||
@@ -82,7 +83,8 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	gen = fpr_started(owner);
 	fpr_owe_young(owner, gen);
 	if (!fpr_gen_fits(gen) ||
-	    !fpr_tag_frames(pte_pfn(pte), 1, fpr_tag_make(owner->id, gen)))
+	    !fpr_tag_frames(pte_pfn(pte), 1, fpr_tag_make(owner->id, gen),
+			    &fresh))
 		fpr_raise(&ctx->untracked, fpr_started(ctx) + 1);
 	rcu_read_unlock();
 }

@@ -183,12 +183,14 @@ static bool fpr_tag_gather(struct mmu_gather *tlb, struct fpr_ctx *ctx,
 	struct fpr_ctx *self = fpr_mutated(MUTATE_fpr_group_anon) ? owner : ctx;
 	struct mmu_gather_batch *batch;
 	/* Of files, and of anonymous pages, which are not for a group. */
+	unsigned long fresh[2] = { };
 	u64 tags[2] = { };
+	bool tagged = true;
 
 	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
 		unsigned int i;
 
-		for (i = 0; i < batch->nr; i++) {
+		for (i = 0; i < batch->nr && tagged; i++) {
 			struct encoded_page *enc = batch->encoded_pages[i];
 			struct page *page = encoded_page_ptr(enc);
 			bool anon = PageAnon(page);
@@ -202,13 +204,42 @@ static bool fpr_tag_gather(struct mmu_gather *tlb, struct fpr_ctx *ctx,
 				tags[anon] = anon ? fpr_tag_now(self) |
 						    FPR_TAG_WRITABLE :
 						    fpr_tag_now(owner);
-			if (!fpr_tag_id(tags[anon]) ||
-			    !fpr_tag_frames(page_to_pfn(page), nr, tags[anon]))
-				return false;
+			tagged = fpr_tag_id(tags[anon]) &&
+				 fpr_tag_frames(page_to_pfn(page), nr,
+						tags[anon], &fresh[anon]);
 			*pages += nr;
 		}
 	}
-	return true;
+	atomic_long_add(fresh[false], &owner->stale);
+	atomic_long_add(fresh[true], &self->stale);
+	return tagged;
+}
+
+/*
+ * Frames that may be reached may have to be parked, all of them at once: here
+ * is where their number can be held down by the one who makes them.
+ *
+ * A flush of everything pays for all that the process has left. What it has left
+ * with its group waits for the next drain, and this goes on until then.
+ */
+static bool fpr_stale_too_many(struct mmu_gather *tlb)
+{
+	long limit = min(READ_ONCE(fpr_stale_limit), LONG_MAX);
+	struct fpr_ctx *ctx = tlb->mm->fpr;
+	bool too_many;
+
+	if (fpr_mutated(MUTATE_fpr_no_stale_limit))
+		return false;
+	if (atomic_long_read(&ctx->stale) > limit) {
+		/* First, so that what is left meanwhile counts. */
+		atomic_long_set(&ctx->stale, 0);
+		tlb->need_flush_all = 1;
+		return true;
+	}
+	rcu_read_lock();
+	too_many = atomic_long_read(&fpr_tag_ctx(ctx)->stale) > limit;
+	rcu_read_unlock();
+	return too_many;
 }
 
 /* Why a marked gather must flush; 0 if nothing is in the way of a skip. */
@@ -248,7 +279,7 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
 	if (cpumask_any_but(mm_cpumask(tlb->mm), raw_smp_processor_id()) >=
 	    nr_cpu_ids && !fpr_skip_local)
 		return FPR_FLUSH_LOCAL;
-	return 0;
+	return fpr_stale_too_many(tlb) ? FPR_FLUSH_LIMIT : 0;
 }
 
 /**

@@ -6,8 +6,10 @@
  *   group.c	contexts of several processes
  *   tags.c	one word per frame: who may still reach it
  *   pool.c	parked frames: in by the free side, out by release
+ *   account.c	their number, for all who want to see it
  *   recycle.c	parked frames that faults of the same context use again
  *   settle.c	generations, debts and drains
+ *   pressure.c	drains for those who need memory
  *   tick.c	debts paid by the ticks of the CPUs, without interrupts
  *   arena.c	addresses of MAP_FPR mappings, left-over page tables
  *   fpr.c	policy: which mappings and which flushes may be skipped
@@ -48,6 +50,8 @@
  * @born:	the same for those that were cleared while @mm had no context;
  *		U64_MAX until that is over
  * @kept:	pages that reclaim has left alone since the last flush for them
+ * @stale:	frames that it can reach, or a few more: counted when a skip makes
+ *		them so, 0 again with each flush for the context
  * @awaited:	generation that ticks shall catch up with
  * @owed:	1 from the first skip until the age work takes it back
  * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
@@ -82,6 +86,7 @@ struct fpr_ctx {
 	u64 untracked;
 	u64 born;
 	u64 awaited;
+	atomic_long_t stale;
 	atomic_t kept;
 	int owed;
 	bool keyed;
@@ -120,6 +125,8 @@ static inline void fpr_raise(u64 *newest, u64 gen)
 /* Knobs, see sysfs.c. */
 extern bool fpr_enabled;
 extern unsigned long fpr_pool_limit;
+extern unsigned long fpr_parked_limit;
+extern unsigned long fpr_stale_limit;
 extern unsigned int fpr_debt_age_ms;
 
 /* context.c */
@@ -142,7 +149,8 @@ bool fpr_is_mapping_only(struct mm_struct *mm);
 
 /* tags.c */
 bool fpr_tags_init(void);
-bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new);
+bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new,
+		    unsigned long *fresh);
 bool fpr_frames_tagged(unsigned long pfn);
 bool fpr_frames_writable(unsigned long pfn, unsigned long nr);
 struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found);
@@ -157,12 +165,18 @@ unsigned long fpr_pool_take(struct fpr_ctx *ctx, struct list_head *list);
 bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list);
 unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
 			       bool *again);
-long fpr_parked(void);
 void fpr_wipe(struct page *page, unsigned int order);
-extern atomic_long_t fpr_nr_parked;
 
 /* In page->private of a parked page, beside the order. */
 #define FPR_PARKED_WRITABLE	0x100UL
+
+/* account.c */
+long fpr_parked(void);
+void fpr_account_parked(struct page *page, long nr);
+ssize_t fpr_meminfo(char *buf);
+
+/* pressure.c */
+void fpr_limit_parked(void);
 
 /* settle.c */
 extern struct workqueue_struct *fpr_wq;
@@ -178,6 +192,8 @@ void fpr_owe_young(struct fpr_ctx *ctx, u64 gen);
 bool fpr_is_owed_for(struct fpr_ctx *ctx, u64 newest);
 void fpr_flush(struct fpr_ctx *ctx);
 void fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason);
+unsigned long fpr_settle_one(struct fpr_ctx *ctx, enum fpr_drain_reason reason,
+			     bool *again);
 void fpr_settle_init(struct fpr_ctx *ctx);
 void fpr_settle_shared_idle(void);
 void fpr_kick_drain(struct fpr_ctx *ctx);
@@ -239,6 +255,10 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_mprotect)	\
 	M(fpr_flush_in_free)	\
 	M(fpr_no_drain_limit)	\
+	M(fpr_no_total_limit)	\
+	M(fpr_no_stale_limit)	\
+	M(fpr_no_shrinker)	\
+	M(fpr_hide_parked)	\
 	M(fpr_no_drain_age)	\
 	M(fpr_no_tick)		\
 	M(fpr_no_drain_kswapd)	\
@@ -251,6 +271,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_exit_drain)	\
 	M(fpr_no_shared_tag)	\
 	M(fpr_release_unchecked)	\
+	M(fpr_keep_tags)	\
 	M(fpr_no_cover)		\
 	M(fpr_gen_cut)		\
 	M(fpr_no_stack_gap)	\
@@ -284,6 +305,7 @@ extern u32 fpr_flush_delay_us;
 extern u32 fpr_tag_delay_us;
 extern u64 fpr_first_generation;
 extern u64 fpr_arena_size;
+extern u32 fpr_id_max;
 
 static inline bool fpr_mutated(enum fpr_mutation m)
 {
@@ -297,6 +319,7 @@ static inline bool fpr_mutated_nth(enum fpr_mutation first, unsigned int n)
 #else
 #define fpr_skip_local	0
 #define fpr_arena_size	FPR_ARENA_SIZE
+#define fpr_id_max	FPR_ID_MAX
 
 static inline bool fpr_mutated(enum fpr_mutation m)
 {

@@ -33,21 +33,9 @@
 #include "../internal.h"
 #include "internal.h"
 
-atomic_long_t fpr_nr_parked;
-
 static unsigned int fpr_parked_order(struct page *page)
 {
 	return page_private(page) & ~FPR_PARKED_WRITABLE;
-}
-
-/**
- * fpr_parked() - parked base pages of all contexts
- *
- * Return: their number.
- */
-long fpr_parked(void)
-{
-	return atomic_long_read(&fpr_nr_parked);
 }
 
 /**
@@ -89,10 +77,11 @@ static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
 	ctx->nr += 1UL << order;
 	full = ctx->nr > READ_ONCE(fpr_pool_limit);
 	/* Under the lock: who finds none counted finds none in the pools. */
-	atomic_long_add(1UL << order, &fpr_nr_parked);
+	fpr_account_parked(page, 1L << order);
 	spin_unlock_irqrestore(&ctx->lock, flags);
 	if (full)
 		fpr_kick_drain(ctx);
+	fpr_limit_parked();
 	return true;
 }
 
@@ -260,11 +249,11 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
 
 		list_del(&page->lru);
 		set_page_private(page, 0);
-		if (flushed)
+		if (flushed && !fpr_mutated(MUTATE_fpr_keep_tags))
 			fpr_tags_clear(pfn, 1UL << order, cleared);
 		if (!fpr_mutated(MUTATE_fpr_release_unchecked) &&
 		    fpr_pool_hold(page, order, writable)) {
-			atomic_long_sub(1UL << order, &fpr_nr_parked);
+			fpr_account_parked(page, -(1L << order));
 			*again = true;
 			continue;
 		}
@@ -275,7 +264,7 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
 		ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
 		fpr_release_page(page, order);
 		nr += 1UL << order;
-		atomic_long_sub(1UL << order, &fpr_nr_parked);
+		fpr_account_parked(page, -(1L << order));
 		cond_resched();
 	}
 	return nr;

@@ -89,7 +89,7 @@ static struct folio *fpr_recycled(struct fpr_ctx *ctx, struct page *page,
 {
 	u64 tag;
 
-	atomic_long_dec(&fpr_nr_parked);
+	fpr_account_parked(page, -1);
 	ceasefire_recycled(page);
 	if (page_private(page) & FPR_PARKED_WRITABLE)
 		fpr_wipe(page, 0);

@@ -9,16 +9,10 @@
  *
  *   limit	the pool of a context is full		work item
  *   age	something was owed for a while		work item, by ticks
- *   kswapd	a node is below its watermark		kswapd
- *   reclaim	before direct reclaim			the allocating task
- *   oom	before the OOM killer kills		OOM notifier
- *   isolate	memory offline, CMA			the isolating task
- *   pcp	whoever drains the per-cpu lists, too	the same task
- *   compact	compaction makes free blocks		the compacting task
  *   exit	nobody can use translations any more	no flush
  *
- * so that parked frames are bounded in number and time and never the reason
- * that an allocation fails (I6). Age also bounds for how long a CPU may keep a
+ * and for those who need memory (pressure.c), so that parked frames are bounded
+ * in number and time (I6). Age also bounds for how long a CPU may keep a
  * translation that munmap() has removed.
  *
  * Ordering, all of it about one question: is a flush that is credited newer
@@ -43,8 +37,6 @@
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
-#include <linux/notifier.h>
-#include <linux/oom.h>
 #include <linux/pkeys.h>
 #include <linux/vmstat.h>
 
@@ -53,12 +45,6 @@
 #include <trace/events/ceasefire.h>
 
 #include "internal.h"
-
-/* Contexts with fewer parked frames are not worth an interrupt to kswapd. */
-#define FPR_KSWAPD_BATCH	32
-
-/* Then it is for the caller to try again, as for pages in other hands. */
-#define FPR_DRAIN_ROUNDS	8
 
 struct workqueue_struct *fpr_wq;
 
@@ -280,6 +266,8 @@ void fpr_flush(struct fpr_ctx *ctx)
 	u64 gen;
 
 	count_vm_event(FPR_DRAIN_FLUSH);
+	/* Before it has a number: what is left from now on counts anew. */
+	atomic_long_set(&ctx->stale, 0);
 	if (ctx->mm) {
 		/* Credits itself in __fpr_flush_completed(). */
 		flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
@@ -306,8 +294,8 @@ void fpr_flush(struct fpr_ctx *ctx)
  * Context: may sleep and sends IPIs: process context, interrupts on (I6).
  * Return: number of base pages that went back to the allocator.
  */
-static unsigned long fpr_settle_one(struct fpr_ctx *ctx,
-				    enum fpr_drain_reason reason, bool *again)
+unsigned long fpr_settle_one(struct fpr_ctx *ctx, enum fpr_drain_reason reason,
+			     bool *again)
 {
 	struct fpr_ctx *flushed = NULL;
 	unsigned long nr, released = 0;
@@ -403,64 +391,6 @@ void fpr_kick_drain(struct fpr_ctx *ctx)
 		fpr_ctx_put(ctx);
 }
 
-static bool fpr_drain_mutated(enum fpr_drain_reason reason)
-{
-	switch (reason) {
-	case FPR_BY_KSWAPD:
-		return fpr_mutated(MUTATE_fpr_no_drain_kswapd);
-	case FPR_BY_RECLAIM:
-		return fpr_mutated(MUTATE_fpr_no_drain_reclaim);
-	case FPR_BY_OOM:
-		return fpr_mutated(MUTATE_fpr_no_drain_oom);
-	case FPR_BY_ISOLATE:
-		return fpr_mutated(MUTATE_fpr_no_drain_isolate);
-	case FPR_BY_PCP:
-		return fpr_mutated(MUTATE_fpr_no_drain_pcp);
-	case FPR_BY_COMPACT:
-		return fpr_mutated(MUTATE_fpr_no_drain_compact);
-	default:
-		return false;
-	}
-}
-
-/**
- * __fpr_drain() - release the parked frames of all contexts
- * @reason: who asks
- *
- * A page that two processes can reach may wait with one that comes before the
- * one it waited with: hence the rounds. Each round takes at least one process
- * off it; new such pages may come all the time, so there is an end. Who needs
- * the very pages that are parked goes on as long as there are any: another
- * drain may have put one behind us.
- *
- * Context: may sleep and sends IPIs.
- * Return: number of base pages released.
- */
-unsigned long __fpr_drain(enum fpr_drain_reason reason)
-{
-	unsigned long nr = 0;
-	struct fpr_ctx *ctx;
-	int round;
-
-	if (fpr_drain_mutated(reason))
-		return 0;
-	for (round = 0; round < FPR_DRAIN_ROUNDS && fpr_parked(); round++) {
-		unsigned long id = 0;
-		bool again = false;
-
-		while ((ctx = fpr_ctx_next(&id))) {
-			if (reason != FPR_BY_KSWAPD ||
-			    READ_ONCE(ctx->nr) >= FPR_KSWAPD_BATCH)
-				nr += fpr_settle_one(ctx, reason, &again);
-			fpr_ctx_put(ctx);
-		}
-		if (!again && reason != FPR_BY_ISOLATE &&
-		    reason != FPR_BY_OOM)
-			break;
-	}
-	return nr;
-}
-
 /**
  * __fpr_mprotect() - a mapping gets other rights
  * @vma: the mapping, with the new ones, write-locked
@@ -512,27 +442,6 @@ void fpr_settle_init(struct fpr_ctx *ctx)
 	INIT_DELAYED_WORK(&ctx->age, fpr_age_work);
 }
 
-/*
- * The OOM killer asks whether anybody can free pages before it kills. Reclaim
- * has drained many times by then; a few frames, perhaps of the wrong node, must
- * not keep it from killing for ever.
- */
-#define FPR_OOM_ENOUGH	256
-
-static int fpr_oom_notify(struct notifier_block *nb, unsigned long unused,
-			  void *freed)
-{
-	unsigned long nr = __fpr_drain(FPR_BY_OOM);
-
-	if (nr >= FPR_OOM_ENOUGH)
-		*(unsigned long *)freed += nr;
-	return NOTIFY_OK;
-}
-
-static struct notifier_block fpr_oom_notifier = {
-	.notifier_call = fpr_oom_notify,
-};
-
 static int __init fpr_settle_start(void)
 {
 	fpr_wq = alloc_workqueue("ceasefire", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
@@ -541,6 +450,6 @@ static int __init fpr_settle_start(void)
 	fpr_pool_init(&fpr_shared);
 	fpr_settle_init(&fpr_shared);
 	fpr_shared.completed = fpr_started(&fpr_shared);
-	return register_oom_notifier(&fpr_oom_notifier);
+	return 0;
 }
 core_initcall(fpr_settle_start);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/mm/ceasefire and the boot parameter. One value a file; described
+ * /sys/kernel/mm/ceasefire and the boot parameter. One value a file, but for meminfo; described
  * in Documentation/ABI/testing/sysfs-kernel-mm-ceasefire. Counters are in
  * /proc/vmstat.
  */
@@ -18,6 +18,12 @@ bool fpr_enabled __read_mostly = IS_ENABLED(CONFIG_CEASEFIRE_FPR_DEFAULT_ON);
 
 /* Parked base pages of one context above which it is drained: 16 MiB. */
 unsigned long fpr_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
+
+/* Of all contexts together; a share of the memory, see pressure.c. */
+unsigned long fpr_parked_limit __read_mostly = ULONG_MAX;
+
+/* Frames that one context may still reach, above which munmap() flushes. */
+unsigned long fpr_stale_limit __read_mostly = ULONG_MAX;
 
 /* How long something may be owed, in milliseconds, from the first skip on. */
 unsigned int fpr_debt_age_ms __read_mostly = 1000;
@@ -69,26 +75,32 @@ static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
 
-static ssize_t pool_limit_show(struct kobject *kobj,
-			       struct kobj_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%lu\n", READ_ONCE(fpr_pool_limit));
-}
+/* The three limits, in base pages. */
+#define FPR_LIMIT(name)							\
+static ssize_t name##_show(struct kobject *kobj,			\
+			   struct kobj_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%lu\n", READ_ONCE(fpr_##name));		\
+}									\
+									\
+static ssize_t name##_store(struct kobject *kobj,			\
+			    struct kobj_attribute *attr,		\
+			    const char *buf, size_t count)		\
+{									\
+	unsigned long nr;						\
+	int err = kstrtoul(buf, 0, &nr);				\
+									\
+	if (err)							\
+		return err;						\
+	WRITE_ONCE(fpr_##name, nr);					\
+	return count;							\
+}									\
+									\
+static struct kobj_attribute name##_attr = __ATTR_RW(name)
 
-static ssize_t pool_limit_store(struct kobject *kobj,
-				struct kobj_attribute *attr, const char *buf,
-				size_t count)
-{
-	unsigned long nr;
-	int err = kstrtoul(buf, 0, &nr);
-
-	if (err)
-		return err;
-	WRITE_ONCE(fpr_pool_limit, nr);
-	return count;
-}
-
-static struct kobj_attribute pool_limit_attr = __ATTR_RW(pool_limit);
+FPR_LIMIT(pool_limit);
+FPR_LIMIT(parked_limit);
+FPR_LIMIT(stale_limit);
 
 static ssize_t debt_age_ms_show(struct kobject *kobj,
 				struct kobj_attribute *attr, char *buf)
@@ -122,6 +134,14 @@ static ssize_t parked_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute parked_attr = __ATTR_RO(parked);
 
+static ssize_t meminfo_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	return fpr_meminfo(buf);
+}
+
+static struct kobj_attribute meminfo_attr = __ATTR_RO(meminfo);
+
 static ssize_t contexts_show(struct kobject *kobj, struct kobj_attribute *attr,
 			     char *buf)
 {
@@ -146,7 +166,10 @@ static struct attribute *ceasefire_attrs[] = {
 static struct attribute *fpr_attrs[] = {
 	&enabled_attr.attr,
 	&pool_limit_attr.attr,
+	&parked_limit_attr.attr,
+	&stale_limit_attr.attr,
 	&debt_age_ms_attr.attr,
+	&meminfo_attr.attr,
 	&parked_attr.attr,
 	&contexts_attr.attr,
 	&tag_bytes_attr.attr,

@@ -170,29 +170,29 @@ static void fpr_tag_pause(void)
 #endif
 }
 
-static bool fpr_tag_frame(u64 *slot, u64 new)
+static bool fpr_tag_frame(u64 *slot, u64 new, unsigned long *fresh)
 {
 	u64 old = READ_ONCE(*slot), next;
+	bool stale;
 
 	do {
-		bool stale = false;
+		bool other = fpr_tag_id(old) != fpr_tag_id(new);
 
-		if (old && fpr_tag_id(old) != fpr_tag_id(new)) {
-			rcu_read_lock();
-			stale = fpr_tag_is_stale(old,
-						 fpr_ctx_find(fpr_tag_id(old)));
-			rcu_read_unlock();
-			if (fpr_mutated(MUTATE_fpr_no_shared_tag))
-				stale = false;
-		}
+		rcu_read_lock();
+		stale = old && fpr_tag_is_stale(old,
+						fpr_ctx_find(fpr_tag_id(old)));
+		rcu_read_unlock();
+		if (other && fpr_mutated(MUTATE_fpr_no_shared_tag))
+			stale = false;
 		next = fpr_tag_combine(old, stale, new,
-				       stale ? fpr_shared_tag_now() : 0);
+				       stale && other ? fpr_shared_tag_now() : 0);
 		if (next == old)
 			return fpr_tag_id(next) == FPR_ID_SHARED;
-		if (stale)
+		if (stale && other)
 			fpr_tag_pause();
 	} while (!try_cmpxchg64(slot, &old, next));
 
+	*fresh += !stale;
 	if (fpr_tag_id(next) != FPR_ID_SHARED)
 		return false;
 	fpr_tag_cover(slot, next);
@@ -205,12 +205,14 @@ static bool fpr_tag_frame(u64 *slot, u64 new)
  * @pfn: first frame
  * @nr:	number of frames, of one folio
  * @new: tag of the context that skips, read after the entries were cleared
+ * @fresh: the number of those that nobody could reach before is added to it
  *
  * Context: any; the caller holds a reference to the frames.
  * Return: false if the frames have no tags (yet): the caller must flush. Tags
  * already written stay; the caller owes for them.
  */
-bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new)
+bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new,
+		    unsigned long *fresh)
 {
 	bool shared = false, all = true;
 	unsigned long i;
@@ -230,7 +232,7 @@ bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new)
 		}
 		if (likely(READ_ONCE(*slot) == new))
 			continue;
-		shared |= fpr_tag_frame(slot, new);
+		shared |= fpr_tag_frame(slot, new, fresh);
 	}
 	if (shared)
 		fpr_owe(&fpr_shared, fpr_tag_gen(fpr_shared_tag_now()));

@@ -165,6 +165,7 @@ bool fpr_settle_by_ticks(struct fpr_ctx *ctx, unsigned long until)
 		return fpr_settle_shared_by_ticks(until);
 	if (!ctx->mm)
 		return false;
+	atomic_long_set(&ctx->stale, 0);
 	gen = fpr_take_generation(ctx);
 	synchronize_rcu();
 	if (!fpr_wait_for_ticks(ctx->mm, gen, until))

@@ -21,7 +21,8 @@
 	EM(8, "nested")			\
 	EM(9, "tags")			\
 	EM(10, "disabled")		\
-	EMe(11, "context")
+	EM(11, "context")		\
+	EMe(12, "limit")
 
 /* What became of an entry that is evicted, in the order of fpr_evict_*. */
 #define FPR_EVICTIONS			\
@@ -38,13 +39,14 @@
 	EM(0, "limit")			\
 	EM(1, "age")			\
 	EM(2, "kswapd")			\
-	EM(3, "reclaim")		\
-	EM(4, "oom")			\
-	EM(5, "isolate")		\
-	EM(6, "pcp")			\
-	EM(7, "compact")		\
-	EM(8, "poison")			\
-	EMe(9, "exit")
+	EM(3, "shrinker")		\
+	EM(4, "reclaim")		\
+	EM(5, "oom")			\
+	EM(6, "isolate")		\
+	EM(7, "pcp")			\
+	EM(8, "compact")		\
+	EM(9, "poison")			\
+	EMe(10, "exit")
 
 /* Who claims addresses: enum fpr_claim. */
 #define FPR_CLAIMS			\

@@ -27,6 +27,39 @@ static void fields(void)
 	CHECK(!fpr_gen_fits(FPR_TAG_GEN_MASK + 1));
 }
 
+/* All of them; the build with narrow fields. */
+static void every_tag(void)
+{
+	unsigned long tried = 0;
+	u64 gen;
+	u32 id;
+
+	if (FPR_TAG_GEN_BITS > 8) {
+		/* Their ends, and what is beside them. */
+		CHECK(fpr_tag_gen(fpr_tag_make(FPR_ID_MAX, FPR_TAG_GEN_MASK)) ==
+		      FPR_TAG_GEN_MASK);
+		CHECK(fpr_tag_id(fpr_tag_make(FPR_ID_MAX, ~0ULL)) == FPR_ID_MAX);
+		return;
+	}
+	for (id = 1; id <= FPR_ID_SHARED; id++) {
+		for (gen = 0; gen <= 4 * FPR_TAG_GEN_MASK; gen++) {
+			u64 tag = fpr_tag_make(id, gen), completed;
+
+			tried++;
+			CHECK(tag && fpr_tag_id(tag) == id);
+			CHECK(!(tag & FPR_TAG_WRITABLE));
+			CHECK(fpr_gen_fits(gen) == (fpr_tag_gen(tag) == gen));
+			/* What fits is judged as it would be with any width. */
+			for (completed = 0; completed <= 5 * FPR_TAG_GEN_MASK;
+			     completed++)
+				CHECK(!fpr_gen_fits(gen) ||
+				      fpr_gen_stale(fpr_tag_gen(tag), completed) ==
+				      (gen >= completed));
+		}
+	}
+	printf("# %lu tags\n", tried);
+}
+
 static void combine(void)
 {
 	u64 a5 = fpr_tag_make(1, 5), a6 = fpr_tag_make(1, 6);
@@ -204,6 +237,7 @@ int main(void)
 {
 	static const struct ktap_case cases[] = {
 		{ "tag.fields", fields },
+		{ "tag.every_tag", every_tag },
 		{ "tag.combine", combine },
 		{ "tag.clean_means_unreachable", clean_means_unreachable },
 		{ "tag.started_is_not_enough", started_is_not_enough },

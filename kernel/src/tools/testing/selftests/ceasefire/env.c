@@ -93,12 +93,15 @@ void fpr_save_settings(struct fpr_settings *s)
 {
 	s->enabled = fpr_sysfs("enabled");
 	s->pool_limit = fpr_sysfs("pool_limit");
+	s->parked_limit = fpr_sysfs("parked_limit");
+	s->stale_limit = fpr_sysfs("stale_limit");
 	s->debt_age_ms = fpr_sysfs("debt_age_ms");
 	s->skip_local = read_number(DEBUGFS "skip_local");
 	s->flush_delay_us = read_number(DEBUGFS "flush_delay_us");
 	s->tag_delay_us = read_number(DEBUGFS "tag_delay_us");
 	s->first_generation = read_number(DEBUGFS "first_generation");
 	s->arena_size = read_number(DEBUGFS "arena_size");
+	s->id_max = read_number(DEBUGFS "id_max");
 	s->hugepages = read_number(HUGEPAGES);
 }
 
@@ -106,6 +109,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 {
 	try_set(SYSFS, "enabled", s->enabled);
 	try_set(SYSFS, "pool_limit", s->pool_limit);
+	try_set(SYSFS, "parked_limit", s->parked_limit);
+	try_set(SYSFS, "stale_limit", s->stale_limit);
 	try_set(SYSFS, "debt_age_ms", s->debt_age_ms);
 	if (s->hugepages >= 0)
 		try_set("", HUGEPAGES, s->hugepages);
@@ -115,6 +120,7 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		try_set(DEBUGFS, "tag_delay_us", s->tag_delay_us);
 		try_set(DEBUGFS, "first_generation", s->first_generation);
 		try_set(DEBUGFS, "arena_size", s->arena_size);
+		try_set(DEBUGFS, "id_max", s->id_max);
 	}
 }
 
@@ -158,6 +164,11 @@ void fpr_flush_delay(unsigned int ms)
 void fpr_tag_delay(unsigned int ms)
 {
 	debug_set("tag_delay_us", 1000L * ms);
+}
+
+void fpr_id_max(unsigned long id)
+{
+	debug_set("id_max", (long)id);
 }
 
 void fpr_first_generation(unsigned long generation)

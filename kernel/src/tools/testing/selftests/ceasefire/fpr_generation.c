@@ -23,7 +23,7 @@
 #define DELAY_MS	1000
 #define ROUNDS		5
 /* Of the generation in a tag. */
-#define TAG_GEN_BITS	42
+#define TAG_GEN_BITS	41
 
 /* Skip at one address, flush a single page at another, give the frames away. */
 static void partial_proves_nothing(void)

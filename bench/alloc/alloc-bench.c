@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * alloc-bench.c - what a process pays for memory while another holds a pool
+ *
+ * What: three processes. The holder unmaps a file and drops its pages again and
+ *       again, so that with MAP_FPR its pool stays full. The reader fills the
+ *       page cache, so that memory is short. The one that is measured touches
+ *       new memory page by page, and notes how long each page took. Without
+ *       MAP_FPR (off) and with it (on) alternate.
+ * Who:  people, and `ceasefire bench alloc`.
+ */
+#include "../common/counters.h"
+#include "../common/environment.h"
+#include "../common/util.h"
+#include "latency.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096ul
+#define MIB (1ul << 20)
+#define READ_BYTES MIB
+#ifndef MAP_FPR
+#define MAP_FPR 0x800000
+#endif
+
+struct options {
+	const char *cache;
+	const char *dir;
+	unsigned long pool_mib;
+	unsigned long block_mib;
+	unsigned long pause_ms;
+	unsigned int rounds;
+	double seconds;
+	bool json;
+};
+
+struct sample {
+	struct latency latency;
+	uint64_t most_parked;
+	struct counters counters;
+};
+
+static const char usage_text[] =
+	"usage: alloc-bench --cache PATH [option]...\n"
+	"  --cache PATH    file or block device, many times larger than memory, that\n"
+	"                  is read all the time; without it memory is not short\n"
+	"  --dir PATH      folder for the file of the holder (default: .)\n"
+	"  --pool MIB      what the holder drops each time (default: 12)\n"
+	"  --pause MS      how often it does so (default: 200)\n"
+	"  --block MIB     memory that is taken and given back (default: 16)\n"
+	"  --seconds S     length of a sample (default: 10)\n"
+	"  --rounds N      samples without and with MAP_FPR, in turn (default: 5)\n"
+	"  --json          one line of JSON a sample\n";
+
+static void options_parse(struct options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "cache", required_argument, NULL, 'c' },
+		{ "dir", required_argument, NULL, 'd' },
+		{ "pool", required_argument, NULL, 'p' },
+		{ "pause", required_argument, NULL, 'm' },
+		{ "block", required_argument, NULL, 'b' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
+	};
+	int c;
+
+	*o = (struct options) { .dir = ".", .pool_mib = 12, .block_mib = 16,
+				.pause_ms = 200, .rounds = 5, .seconds = 10 };
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (c) {
+		case 'c': o->cache = optarg; break;
+		case 'd': o->dir = optarg; break;
+		case 'p':
+			o->pool_mib = parse_number("--pool", optarg, 1, 65536);
+			break;
+		case 'm':
+			o->pause_ms = parse_number("--pause", optarg, 1, 60000);
+			break;
+		case 'b':
+			o->block_mib = parse_number("--block", optarg, 1, 65536);
+			break;
+		case 's': o->seconds = parse_seconds("--seconds", optarg); break;
+		case 'r':
+			o->rounds = (unsigned int)
+				parse_number("--rounds", optarg, 1, 10000);
+			break;
+		case 'j': o->json = true; break;
+		case 'h': fputs(usage_text, stdout); exit(EXIT_OK);
+		default: exit(EXIT_USAGE);
+		}
+	}
+	if (optind != argc)
+		die(EXIT_USAGE, "what is '%s'? See --help", argv[optind]);
+}
+
+/* A child that ends with its parent. */
+static pid_t child(void)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid < 0)
+		die_errno("fork");
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(EXIT_FAILED);
+	}
+	return pid;
+}
+
+static void end(pid_t pid, const char *who)
+{
+	int status;
+
+	if (waitpid(pid, &status, WNOHANG))
+		die(EXIT_FAILED, "the %s has died", who);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
+static void run_on(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die_errno("cannot run on CPU %d", cpu);
+}
+
+/* Nothing but another CPU that runs the holder: without one nobody is flushed. */
+static void *spin(void *unused)
+{
+	(void)unused;
+	run_on(1);
+	for (;;)
+		__builtin_ia32_pause();
+	return NULL;
+}
+
+/* Process: unmaps and drops a file again and again. */
+static void hold(const struct options *o, int fd, bool fpr)
+{
+	size_t length = o->pool_mib * MIB;
+	pthread_t spinner;
+
+	run_on(0);
+	if (pthread_create(&spinner, NULL, spin, NULL))
+		die(EXIT_FAILED, "cannot start a thread");
+	for (;;) {
+		char *p = mmap(NULL, length, PROT_READ,
+			       MAP_SHARED | MAP_POPULATE | (fpr ? MAP_FPR : 0),
+			       fd, 0);
+
+		if (p == MAP_FAILED)
+			die_errno("mmap");
+		if (munmap(p, length))
+			die_errno("munmap");
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		usleep((useconds_t)(o->pause_ms * 1000));
+	}
+}
+
+/* Process: fills the page cache. */
+static void fill_cache(const struct options *o)
+{
+	char *buffer = malloc(READ_BYTES);
+	int fd = open(o->cache, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		die_errno("%s", o->cache);
+	if (!buffer)
+		die(EXIT_FAILED, "no memory");
+	run_on(0);
+	for (;;) {
+		ssize_t n = read(fd, buffer, READ_BYTES);
+
+		if (n < 0)
+			die_errno("%s", o->cache);
+		if (!n && lseek(fd, 0, SEEK_SET))
+			die_errno("%s", o->cache);
+	}
+}
+
+static uint64_t parked(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/ceasefire/fpr/parked", "re");
+	uint64_t pages = 0;
+
+	if (!f || fscanf(f, "%" SCNu64, &pages) != 1)
+		die_errno("cannot read how much is parked");
+	fclose(f);
+	return pages;
+}
+
+/* What is measured: new memory, touched page by page. */
+static void allocate(const struct options *o, struct sample *s)
+{
+	uint64_t stop = now_ns() + (uint64_t)(o->seconds * 1e9);
+	size_t length = o->block_mib * MIB;
+	uint64_t before;
+
+	s->most_parked = 0;
+	do {
+		char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint64_t now;
+
+		if (p == MAP_FAILED)
+			die_errno("mmap");
+		/* Pages, not huge ones: each is an allocation. */
+		madvise(p, length, MADV_NOHUGEPAGE);
+		before = now_ns();
+		for (size_t at = 0; at < length; at += PAGE) {
+			*(volatile char *)(p + at) = 1;
+			now = now_ns();
+			latency_add(&s->latency, now - before);
+			before = now;
+		}
+		munmap(p, length);
+		now = parked();
+		if (now > s->most_parked)
+			s->most_parked = now;
+	} while (before < stop);
+}
+
+static void take(const struct options *o, struct sample *s, int fd, bool fpr)
+{
+	struct counters before;
+	pid_t holder, reader = 0;
+
+	memset(s, 0, sizeof(*s));
+	holder = child();
+	if (!holder)
+		hold(o, fd, fpr);
+	if (o->cache) {
+		reader = child();
+		if (!reader)
+			fill_cache(o);
+	}
+	/* Until memory is full and the pool is. */
+	usleep((useconds_t)(o->seconds * 5e5));
+	counters_read(&before);
+	allocate(o, s);
+	counters_read(&s->counters);
+	counters_subtract(&s->counters, &before);
+	end(holder, "holder");
+	if (o->cache)
+		end(reader, "reader");
+}
+
+static void print(const struct options *o, const struct sample *s, bool fpr,
+		  unsigned int round)
+{
+	const struct latency *l = &s->latency;
+	int64_t stalls = counters_get(&s->counters, "allocstall_movable");
+
+	if (!o->json) {
+		printf("round %u  %-3s  p50 %6.1f  p99 %7.1f  p99.9 %8.1f us  %7"
+		       PRIu64 " pages, %" PRId64 " stalls, %" PRIu64
+		       " parked at most\n", round, fpr ? "on" : "off",
+		       (double)latency_quantile(l, 0.5) / 1e3,
+		       (double)latency_quantile(l, 0.99) / 1e3,
+		       (double)latency_quantile(l, 0.999) / 1e3, l->count,
+		       stalls, s->most_parked);
+		fflush(stdout);
+		return;
+	}
+	printf("{\"schema\":%d,\"type\":\"alloc\",\"mode\":\"%s\",\"round\":%u",
+	       JSON_SCHEMA, fpr ? "on" : "off", round);
+	printf(",\"pages\":%" PRIu64 ",\"p50_ns\":%" PRIu64 ",\"p99_ns\":%"
+	       PRIu64 ",\"p999_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64
+	       ",\"most_parked\":%" PRIu64 ",\"counters\":", l->count,
+	       latency_quantile(l, 0.5), latency_quantile(l, 0.99),
+	       latency_quantile(l, 0.999), l->max, s->most_parked);
+	counters_print_json(&s->counters, stdout);
+	printf("}\n");
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	static struct sample sample;
+	struct options o;
+	int fd;
+
+	set_program_name("alloc-bench");
+	options_parse(&o, argc, argv);
+	require_fpr();
+	if (o.cache && access(o.cache, R_OK))
+		die(EXIT_USAGE, "cannot read %s: %s", o.cache, strerror(errno));
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		die(EXIT_USAGE, "this takes two CPUs");
+	fd = make_scratch_file(o.dir);
+	if (ftruncate(fd, (off_t)(o.pool_mib * MIB)) ||
+	    posix_fallocate(fd, 0, (off_t)(o.pool_mib * MIB)) || fsync(fd))
+		die_errno("cannot make a file of %lu MiB in %s", o.pool_mib,
+			  o.dir);
+	run_on(0);
+	if (o.json)
+		print_environment_json("alloc-bench", stdout);
+	for (unsigned int round = 0; round < o.rounds; round++) {
+		for (unsigned int i = 0; i < 2; i++) {
+			bool fpr = (round + i) % 2;
+
+			take(&o, &sample, fd, fpr);
+			print(&o, &sample, fpr, round);
+		}
+	}
+	return EXIT_OK;
+}
