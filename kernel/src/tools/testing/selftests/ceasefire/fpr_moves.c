@@ -8,6 +8,7 @@
  * what moves a page of our own flushes us, and there is nothing to attack.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <stdint.h>
 #include <string.h>
@@ -37,6 +38,8 @@
 #define NODE(n)		(1UL << (n))
 
 static struct tfile file;
+/* Which of its pages it is about. */
+static size_t first;
 static struct stranger other;
 static uint64_t words[PAGES];
 static long parks;
@@ -57,7 +60,7 @@ static char *map_aligned(void)
 
 	room += -(uintptr_t)room % LENGTH;
 	return mmap(room, LENGTH, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_FIXED, file.fd, 0);
+		    MAP_SHARED | MAP_FIXED, file.fd, (off_t)(first * PAGE));
 }
 
 /* The frames of the file; returns how many pages are wrong. */
@@ -96,7 +99,7 @@ static char *stale(void)
 	peer_start(1);
 	hold_debts();
 	ENSURE(!stranger_call(&other, look, false), "wrong data");
-	p = leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	p = leave_stale(&file, first, PAGES, PROT_READ, MAP_SHARED, OWN);
 	parks = vmstat("fpr_park");
 	return p;
 }
@@ -309,6 +312,52 @@ static void by_contiguous(void)
 	ktap_note("%zu frames were in the way", inside);
 }
 
+/* From which the pages with the lowest frames are taken: 128 MiB. */
+#define MANY_PAGES	(64 * PAGES)
+
+/* Leave of the file only the pages that compaction comes upon first. */
+static void keep_lowest(void)
+{
+	static uint64_t frames[MANY_PAGES];
+	uint64_t lowest = UINT64_MAX;
+	size_t at, i;
+
+	frames_of_file(&file, frames);
+	for (at = 0; at < MANY_PAGES; at += PAGES) {
+		uint64_t highest = 0;
+
+		for (i = at; i < at + PAGES; i++)
+			if (frames[i] > highest)
+				highest = frames[i];
+		if (highest < lowest) {
+			lowest = highest;
+			first = at;
+		}
+	}
+	for (at = 0; at < MANY_PAGES; at += PAGES)
+		if (at != first)
+			MUST(fallocate(file.fd,
+				       FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				       (off_t)(at * PAGE), LENGTH));
+}
+
+/* It takes pages from where memory begins to where it ends. */
+static void by_compaction(void)
+{
+	size_t count;
+	char *p;
+
+	begin();
+	file_make(&file, ON_TMPFS, MANY_PAGES, OWN);
+	keep_lowest();
+	p = stale();
+	ENSURE(write_text("/proc/sys/vm/compact_memory", "1"),
+	       "compact_memory: %m");
+	count = look_again();
+	ENSURE(count >= PAGES / 2, "%zu of %d pages moved", count, PAGES);
+	nobody_follows(p, FILL_MIB);
+}
+
 /* The new frame has no debt, and its entry no accessed bit until it is used. */
 #define USED		(PAGES / 2)
 
@@ -374,6 +423,7 @@ int main(int argc, char **argv)
 		{ "by_balancing", by_balancing, 0 },
 		{ "by_collapse", by_collapse, 0 },
 		{ "by_contiguous", by_contiguous, 0 },
+		{ "by_compaction", by_compaction, 0 },
 		{ "cleared_then_moved", cleared_then_moved, 0 },
 	};
 
