@@ -27,12 +27,13 @@ _SMAPS_HEAD = re.compile(r"^[0-9a-f]+-[0-9a-f]+ ")
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """What is known of one process: its FPR mappings and the size of its page tables."""
+    """What is known of one process: its FPR mappings, its page tables, what it has parked."""
 
     pid: int
     mappings: int
     mapped_kib: int
     page_tables_kib: int
+    parked_kib: int
 
 
 def parse_vmstat(text: str) -> dict[str, int]:
@@ -68,10 +69,10 @@ def parse_smaps(text: str) -> tuple[int, int]:
     return mappings, total
 
 
-def parse_page_tables(status: str) -> int:
-    """Return VmPTE of /proc/PID/status in KiB; kernel threads have none."""
+def parse_status(status: str, name: str) -> int:
+    """Return a size of /proc/PID/status in KiB; 0 where there is none, as in kernel threads."""
     for line in status.splitlines():
-        if line.startswith("VmPTE:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1])
     return 0
 
@@ -127,4 +128,5 @@ def process_facts(pid: int) -> ProcessFacts:
         raise UsageError(f"-p {pid}: there is no such process") from None
     except PermissionError:
         raise UsageError(f"-p {pid}: not allowed to look at it: run this as root") from None
-    return ProcessFacts(pid, mappings, size, parse_page_tables(status))
+    tables, parked = parse_status(status, "VmPTE"), parse_status(status, "FPRParked")
+    return ProcessFacts(pid, mappings, size, tables, parked)

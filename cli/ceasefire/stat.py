@@ -114,6 +114,7 @@ def _report(
             ["recycling mappings", number(facts.mappings)],
             ["their size, KiB", number(facts.mapped_kib)],
             ["page tables, KiB", number(facts.page_tables_kib)],
+            ["parked, KiB", number(facts.parked_kib)],
         ]
     if facts_rows:
         title = "now" if facts is None else f"now, process {facts.pid}"

@@ -48,9 +48,11 @@ def test_smaps_counts_mappings_with_the_flag(data: Path) -> None:
     assert counters.parse_smaps((data / "smaps.txt").read_text()) == (2, 144)
 
 
-def test_page_tables() -> None:
-    assert counters.parse_page_tables("VmRSS:\t 10 kB\nVmPTE:\t      52 kB\n") == 52
-    assert counters.parse_page_tables("Name:\tkthreadd\n") == 0
+def test_sizes_of_status() -> None:
+    status = "VmRSS:\t 10 kB\nVmPTE:\t      52 kB\nFPRParked:\t    1024 kB\n"
+    assert counters.parse_status(status, "VmPTE") == 52
+    assert counters.parse_status(status, "FPRParked") == 1024
+    assert counters.parse_status("Name:\tkthreadd\n", "VmPTE") == 0
 
 
 def test_difference_knows_new_counters() -> None:

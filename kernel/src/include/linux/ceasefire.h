@@ -71,6 +71,13 @@ DECLARE_STATIC_KEY_FALSE(fpr_used);
 /* Flags that mmap(MAP_SHARED_VALIDATE) accepts on top of the others. */
 #define FPR_MAP_FLAGS	MAP_FPR
 
+/* Debug builds: processes with fpr_auto get it for all that they map. */
+#ifdef CONFIG_CEASEFIRE_DEBUG
+extern bool fpr_force;
+#else
+#define fpr_force	false
+#endif
+
 unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 			     unsigned long len, unsigned long pgoff,
 			     unsigned long flags, vm_flags_t *vm_flags);
@@ -160,7 +167,8 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 		      vm_flags_t *vm_flags)
 {
 	if (unlikely(flags & MAP_FPR ||
-		     (file && len <= READ_ONCE(current->mm->fpr_auto)))) {
+		     ((file || fpr_force) &&
+		      len <= READ_ONCE(current->mm->fpr_auto)))) {
 		unsigned long area = __fpr_map_area(file, addr, len, pgoff,
 						    flags, vm_flags);
 

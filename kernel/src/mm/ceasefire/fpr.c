@@ -113,7 +113,7 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 
 	/* Nobody has asked: not for what exec maps, and the dynamic linker. */
 	if (!(flags & MAP_FPR) &&
-	    (current->in_execve || flags & MAP_DENYWRITE))
+	    (current->in_execve || (flags & MAP_DENYWRITE && !fpr_force)))
 		return 0;
 	why = FPR_MAP_INELIGIBLE_DISABLED;
 	if (!READ_ONCE(fpr_enabled))

@@ -9,6 +9,8 @@
  *   flush_delay_us	time between request and start of a process's flush
  *   tag_delay_us	time between reading the shared generation and storing it
  *   first_generation	least generation of processes that start to use FPR
+ *   force		Y: whole processes (PR_FPR_SET_AUTO) get it for whatever they
+ *			map: anonymous memory, files of the dynamic linker
  *   id_max		newest identifier of a context, after which 1 is next
  *   arena_size		size of the arenas of processes that start to use FPR
  */
@@ -35,6 +37,7 @@ u32 fpr_tag_delay_us;
 u64 fpr_first_generation;
 u64 fpr_arena_size = FPR_ARENA_SIZE;
 u32 fpr_id_max = FPR_ID_MAX;
+bool fpr_force;
 
 static int mutate_show(struct seq_file *m, void *v)
 {
@@ -88,6 +91,7 @@ static int __init fpr_mutate_init(void)
 	debugfs_create_u64("first_generation", 0600, dir,
 			   &fpr_first_generation);
 	debugfs_create_u64("arena_size", 0600, dir, &fpr_arena_size);
+	debugfs_create_bool("force", 0600, dir, &fpr_force);
 	debugfs_create_u32("id_max", 0600, dir, &fpr_id_max);
 	pr_warn("ceasefire: built for testing, not secure\n");
 	return 0;
