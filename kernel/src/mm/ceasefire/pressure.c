@@ -5,7 +5,7 @@
  * taken away (I6).
  *
  *   kswapd	a node is below its watermark		kswapd
- *   shrinker	somebody reclaims			work item
+ *   shrinker	somebody else reclaims			work item
  *   reclaim	direct reclaim has found nothing	the allocating task
  *   oom	before the OOM killer kills		OOM notifier
  *   isolate	memory offline, CMA			the isolating task
@@ -25,6 +25,7 @@
 #include <linux/notifier.h>
 #include <linux/oom.h>
 #include <linux/shrinker.h>
+#include <linux/swap.h>
 #include <linux/vmstat.h>
 
 #include "internal.h"
@@ -53,7 +54,9 @@ static bool fpr_drain_mutated(enum fpr_drain_reason reason)
 	case FPR_BY_ISOLATE:
 		return fpr_mutated(MUTATE_fpr_no_drain_isolate);
 	case FPR_BY_PCP:
-		return fpr_mutated(MUTATE_fpr_no_drain_pcp);
+		/* Also of reclaim that has found something, but not enough. */
+		return fpr_mutated(MUTATE_fpr_no_drain_pcp) ||
+		       fpr_mutated(MUTATE_fpr_no_drain_reclaim);
 	case FPR_BY_COMPACT:
 		return fpr_mutated(MUTATE_fpr_no_drain_compact);
 	default:
@@ -144,7 +147,10 @@ static unsigned long fpr_shrink_count(struct shrinker *s,
 {
 	long nr = fpr_on() ? fpr_parked() : 0;
 
-	return nr >= FPR_RECLAIM_BATCH ? nr : SHRINK_EMPTY;
+	/* kswapd drains by itself. */
+	if (nr < FPR_RECLAIM_BATCH || current_is_kswapd())
+		return SHRINK_EMPTY;
+	return nr;
 }
 
 /* Who reclaims goes on with pages that need no flush. */

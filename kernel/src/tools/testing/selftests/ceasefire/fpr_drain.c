@@ -279,13 +279,19 @@ static void by_kswapd(void)
 	stranger_stop(&stranger);
 }
 
+/* With what is on the lists of the CPUs, if it has found too little elsewhere. */
+static long drained_by_reclaim(void)
+{
+	return vmstat("fpr_drain_reclaim") + vmstat("fpr_drain_pcp");
+}
+
 /*
- * The allocating task itself takes from the pool before it reclaims. Of so few
- * frames kswapd keeps off, so it cannot be faster.
+ * The allocating task itself takes from the pool when it finds no page. Of so few
+ * frames kswapd and shrinker keep off, so they cannot be faster.
  */
 static void by_reclaim(void)
 {
-	long drains = vmstat("fpr_drain_reclaim");
+	long drains = drained_by_reclaim();
 	struct stranger stranger;
 	struct tfile f;
 	long mib;
@@ -296,11 +302,10 @@ static void by_reclaim(void)
 	park(&f);
 	/* With nothing left to reclaim the stranger is killed, but after that. */
 	for (mib = spare_mib() + 128;
-	     mib > 0 && vmstat("fpr_drain_reclaim") == drains; mib--)
+	     mib > 0 && drained_by_reclaim() == drains; mib--)
 		if (!stranger_fill_or_die(&stranger, FILL_ANON, 1))
 			break;
-	ENSURE(vmstat("fpr_drain_reclaim") > drains,
-	       "reclaim did not drain the pool");
+	ENSURE(drained_by_reclaim() > drains, "reclaim did not drain the pool");
 	ENSURE(!fpr_sysfs("parked"), "%ld frames are still parked",
 	       fpr_sysfs("parked"));
 	stranger_stop(&stranger);

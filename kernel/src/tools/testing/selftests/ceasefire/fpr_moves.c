@@ -312,21 +312,25 @@ static void by_contiguous(void)
 	ktap_note("%zu frames were in the way", inside);
 }
 
-/* From which the pages with the lowest frames are taken: 128 MiB. */
-#define MANY_PAGES	(64 * PAGES)
-
-/* Leave of the file only the pages that compaction comes upon first. */
-static void keep_lowest(void)
+/*
+ * Compaction takes pages from where memory begins to where it ends, and leaves
+ * large free blocks alone. So the file has nearly all memory first, and then only
+ * the pages with the lowest frames, and one of each block.
+ */
+static void make_low(void)
 {
-	static uint64_t frames[MANY_PAGES];
-	uint64_t lowest = UINT64_MAX;
+	size_t many = (size_t)read_kb("/proc/meminfo", "MemFree") / 4 * 3 / 4;
+	uint64_t *frames, lowest = UINT64_MAX, highest;
 	size_t at, i;
 
+	many -= many % PAGES;
+	frames = mmap(NULL, many * sizeof(*frames), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ENSURE(frames != MAP_FAILED, "mmap: %m");
+	file_make(&file, ON_TMPFS, many, OWN);
 	frames_of_file(&file, frames);
-	for (at = 0; at < MANY_PAGES; at += PAGES) {
-		uint64_t highest = 0;
-
-		for (i = at; i < at + PAGES; i++)
+	for (at = 0; at < many; at += PAGES) {
+		for (i = at, highest = 0; i < at + PAGES; i++)
 			if (frames[i] > highest)
 				highest = frames[i];
 		if (highest < lowest) {
@@ -334,28 +338,29 @@ static void keep_lowest(void)
 			first = at;
 		}
 	}
-	for (at = 0; at < MANY_PAGES; at += PAGES)
+	for (at = 0; at < many; at += PAGES)
 		if (at != first)
 			MUST(fallocate(file.fd,
 				       FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				       (off_t)(at * PAGE), LENGTH));
+				       (off_t)((at + 1) * PAGE), LENGTH - PAGE));
+	ktap_note("frames below %lu of %ld", (unsigned long)lowest,
+		  read_kb("/proc/meminfo", "MemTotal") / 4);
 }
 
-/* It takes pages from where memory begins to where it ends. */
 static void by_compaction(void)
 {
 	size_t count;
 	char *p;
 
 	begin();
-	file_make(&file, ON_TMPFS, MANY_PAGES, OWN);
-	keep_lowest();
+	make_low();
 	p = stale();
 	ENSURE(write_text("/proc/sys/vm/compact_memory", "1"),
 	       "compact_memory: %m");
 	count = look_again();
 	ENSURE(count >= PAGES / 2, "%zu of %d pages moved", count, PAGES);
-	nobody_follows(p, FILL_MIB);
+	/* They lie where the allocator takes from last. */
+	nobody_follows(p, 10 * FILL_MIB);
 }
 
 /* The new frame has no debt, and its entry no accessed bit until it is used. */
@@ -423,7 +428,7 @@ int main(int argc, char **argv)
 		{ "by_balancing", by_balancing, 0 },
 		{ "by_collapse", by_collapse, 0 },
 		{ "by_contiguous", by_contiguous, 0 },
-		{ "by_compaction", by_compaction, 0 },
+		{ "by_compaction", by_compaction, 300 },
 		{ "cleared_then_moved", cleared_then_moved, 0 },
 	};
 

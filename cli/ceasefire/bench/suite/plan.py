@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From a suite to boots, and from a boot to the order of its samples.
+
+All benchmarks that want the same guest share a boot. In a boot the benchmarks come one after the
+other, each with all its rounds, and within a round the modes alternate, beginning with another
+one each time: what drifts, drifts for all of them.
+"""
+
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+from ceasefire import paths
+from ceasefire.bench.suite.agent import Task
+from ceasefire.bench.suite.spec import Benchmark, Suite, fill
+from ceasefire.errors import Failure
+
+# Start, run-in and end of a sample, on top of its window; boot of a guest.
+_OVERHEAD = 2.0
+_BOOT = 15.0
+PATIENCE = 10.0
+
+Key = tuple[str, int, str, int]
+"""What a sample is of: benchmark, CPUs, mode, round."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What a boot needs. Benchmarks with equal ones share it."""
+
+    cpus: int
+    memory: str
+    disks: tuple[str, ...]
+    append: str
+
+
+@dataclass(frozen=True)
+class Boot:
+    """One guest and the samples that are taken in it."""
+
+    guest: Guest
+    benchmarks: tuple[Benchmark, ...]
+    samples: tuple[tuple[Benchmark, str, int], ...]
+
+    def seconds(self, window: float) -> float:
+        """Return about how long it takes."""
+        return _BOOT + len(self.samples) * (window + _OVERHEAD)
+
+
+def boots(suite: Suite, done: AbstractSet[Key] = frozenset(), cpus: Sequence[int] = ()) -> list[Boot]:
+    """Return what is left to do. done: samples that are there already; cpus: only these sizes."""
+    grouped: dict[Guest, list[Benchmark]] = {}
+    for bench in suite.benchmarks:
+        for count in bench.cpus:
+            if not cpus or count in cpus:
+                guest = Guest(count, bench.memory, bench.disks, bench.append)
+                grouped.setdefault(guest, []).append(bench)
+    found = []
+    for guest, benches in grouped.items():
+        samples = tuple(
+            (bench, mode, number)
+            for bench in benches
+            for bench_mode in order(bench, suite.rounds)
+            for mode, number in [bench_mode]
+            if (bench.name, guest.cpus, mode, number) not in done
+        )
+        left = {bench.name for bench, _, _ in samples}
+        if samples:
+            found.append(Boot(guest, tuple(b for b in benches if b.name in left), samples))
+    return found
+
+
+def order(bench: Benchmark, rounds: int) -> list[tuple[str, int]]:
+    """Return modes and rounds in the order in which they are measured."""
+    modes = list(bench.modes)
+    found = []
+    for number in range(rounds):
+        shift = number % len(modes)
+        found += [(mode, number) for mode in modes[shift:] + modes[:shift]]
+    return found
+
+
+def tasks(boot: Boot, window: float, values: Mapping[str, str]) -> list[Task]:
+    """Return what the agent does. values: of the parameters that are the same in a boot."""
+    return [
+        Task(
+            benchmark=bench.name,
+            mode=mode,
+            round=number,
+            command=bench.command(mode, values),
+            metrics={metric.name: metric.path for metric in bench.metrics},
+            operations=bench.operations,
+            timeout=PATIENCE * (window + _OVERHEAD) + 60,
+        )
+        for bench, mode, number in boot.samples
+    ]
+
+
+def prepares(boot: Boot, values: Mapping[str, str]) -> list[str]:
+    """Return the commands before all samples, each once."""
+    texts = [
+        fill(bench.prepare, {**(bench.parameters or {}), **values})
+        for bench in boot.benchmarks
+        if bench.prepare
+    ]
+    return list(dict.fromkeys(texts))
+
+
+def values_of(guest: Guest, window: float, disk: str, work: str) -> dict[str, str]:
+    """Return the built-in parameters of a boot. disk, work: as the guest sees them."""
+    root = paths.checkout()
+    command = str(root / "ceasefire") if root is not None else "ceasefire"
+    return {
+        "bench": str(programs()),
+        "cpus": str(guest.cpus),
+        "seconds": f"{window:g}",
+        "disk": disk,
+        "work": work,
+        "on": shlex.join([command, "run"]) + " --",
+        "python": python_words(),
+    }
+
+
+def python_words() -> str:
+    """Return words that start this Python so that it finds this package."""
+    package = Path(__file__).resolve().parents[3]
+    return f"env PYTHONPATH={shlex.quote(str(package))} PYTHONDONTWRITEBYTECODE=1 {shlex.quote(_python())}"
+
+
+def programs() -> Path:
+    """Return where the benchmark programs are: built here, else installed."""
+    built = paths.build_dir() / "tools" / "bench"
+    for candidate in (built, Path("/usr/libexec/ceasefire"), Path("/usr/local/libexec/ceasefire")):
+        if candidate.is_dir():
+            return candidate
+    raise Failure("the benchmark programs are not built: run `make tools` first")
+
+
+def missing(benchmarks: Iterable[Benchmark]) -> list[str]:
+    """Return the programs that benchmarks need and this machine has not."""
+    needed = dict.fromkeys(name for bench in benchmarks for name in bench.needs)
+    return [name for name in needed if shutil.which(name, path=_path()) is None]
+
+
+def _path() -> str:
+    import os
+
+    return os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+
+def _python() -> str:
+    import sys
+
+    return sys.executable

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The results of a suite: a folder with JSON lines, written as they come, so that an interrupted
+run keeps what it has and goes on with the rest.
+
+Lines, by `type`: `suite` (what was to be measured; first of each start), `host` (one boot: guest
+and machine), `environment` (what the agent found in it), `sample`. docs/benchmark.md has the
+fields.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ceasefire import paths
+from ceasefire.bench.suite.agent import SCHEMA
+from ceasefire.bench.suite.plan import Key
+from ceasefire.errors import Failure, UsageError
+
+LINES = "samples.jsonl"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample with the boot it was taken in. metrics are empty when it failed."""
+
+    benchmark: str
+    mode: str
+    round: int
+    cpus: int
+    comparable: bool
+    metrics: Mapping[str, float]
+    operations: float
+    wrong: int
+    output: str
+    counters: Mapping[str, int]
+    latency_ns: Mapping[str, float]
+    failed: str
+
+    @property
+    def key(self) -> Key:
+        """What it is a sample of."""
+        return (self.benchmark, self.cpus, self.mode, self.round)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that a folder has. Of samples that were taken twice, the last one counts."""
+
+    suite: Mapping[str, Any]
+    hosts: tuple[Mapping[str, Any], ...]
+    environments: tuple[Mapping[str, Any], ...]
+    samples: tuple[Sample, ...]
+
+    def done(self) -> set[Key]:
+        """Return what need not be measured again."""
+        return {sample.key for sample in self.samples if not sample.failed}
+
+
+class Folder:
+    """A folder of results that is written to."""
+
+    def __init__(self, chosen: str | None, suite: str) -> None:
+        """Make it. chosen: the --out of the user; a folder with results is continued."""
+        if chosen is None:
+            name = f"{suite}-{time.strftime('%Y%m%d-%H%M%S')}"
+            self.path = paths.build_dir() / "bench" / name
+        else:
+            self.path = Path(chosen).absolute()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--out {self.path}: {error.strerror}") from None
+        self.lines = self.path / LINES
+
+    def exists(self) -> bool:
+        """Say whether there are results already."""
+        return self.lines.is_file()
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Append one line."""
+        with self.lines.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def read(folder: Path) -> Results:
+    """Read a folder."""
+    path = folder / LINES
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{folder} has no results: {path.name}: {error.strerror}") from None
+    return parse(text.splitlines(), str(path))
+
+
+def parse(lines: Iterable[str], where: str = "results") -> Results:
+    """Read the lines of a results file. A last line that was cut off is left out."""
+    suite: dict[str, Any] = {}
+    hosts: list[dict[str, Any]] = []
+    environments: list[dict[str, Any]] = []
+    samples: dict[Key, Sample] = {}
+    texts = [line for line in lines if line.strip()]
+    for number, line in enumerate(texts, 1):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            if number == len(texts):
+                break
+            raise Failure(f"{where}: line {number} is not JSON") from None
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            raise Failure(f"{where}: line {number} is not of format {SCHEMA}")
+        if record["type"] == "suite":
+            suite = record
+        elif record["type"] == "host":
+            hosts.append(record)
+        elif record["type"] == "environment":
+            environments.append(record)
+        elif record["type"] == "sample":
+            sample = _sample(record, hosts[-1] if hosts else {})
+            samples[sample.key] = sample
+    return Results(suite, tuple(hosts), tuple(environments), tuple(samples.values()))
+
+
+def _sample(record: Mapping[str, Any], host: Mapping[str, Any]) -> Sample:
+    return Sample(
+        benchmark=str(record["benchmark"]),
+        mode=str(record["mode"]),
+        round=int(record["round"]),
+        cpus=int(host.get("cpus", 0)),
+        comparable=bool(host.get("comparable", False)),
+        metrics={str(k): float(v) for k, v in record.get("metrics", {}).items()},
+        operations=float(record.get("operations", 0)),
+        wrong=int(record.get("wrong", 0)),
+        output=str(record.get("output", "")),
+        counters={str(k): int(v) for k, v in record.get("counters", {}).items()},
+        latency_ns={str(k): float(v) for k, v in record.get("latency_ns", {}).items()},
+        failed=str(record.get("failed", "")),
+    )

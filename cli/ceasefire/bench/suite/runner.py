@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Measures a suite: boots the guests it wants, or works in place, and keeps what comes.
+
+Each sample is on disk as soon as it is taken. Ctrl-C ends the guest and keeps what there is; the
+same command with the same --out goes on with the rest. A boot that fails is told and the next one
+goes on; the exit status is 1 then.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ceasefire import counters
+from ceasefire.bench import records
+from ceasefire.bench.suite import plan
+from ceasefire.bench.suite.agent import SCHEMA, Plan
+from ceasefire.bench.suite.results import Folder
+from ceasefire.bench.suite.spec import Suite
+from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported
+from ceasefire.output import progress
+from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm.command import DISK_DIR
+from ceasefire.vm.spec import parse_disk
+from ceasefire.vm.guest import accelerator
+
+_MOUNTED = ("brd-ext4", "image")
+
+
+@dataclass
+class Progress:
+    """Tells how far a run is, and how much time is left by the pace until now."""
+
+    total: int
+    estimate: float
+    done: int = 0
+    failed: int = 0
+    begin: float = field(default_factory=time.monotonic)
+    told: float = 0.0
+
+    def sample(self, name: str, failed: str) -> None:
+        """One more sample; a line now and then, and for each that failed."""
+        self.done += 1
+        self.failed += bool(failed)
+        now = time.monotonic()
+        if failed:
+            progress(f"{name}: failed: {failed}")
+        if failed or now - self.told >= 10 or self.done == self.total:
+            self.told = now
+            progress(f"{self.done} of {self.total} samples, {self.left()} left: {name}")
+
+    def left(self) -> str:
+        """Return the time that is left, in words."""
+        spent = time.monotonic() - self.begin
+        pace = spent / self.done if self.done >= 3 else self.estimate / max(self.total, 1)
+        minutes = pace * (self.total - self.done) / 60
+        return f"about {minutes:.0f} min" if minutes >= 1.5 else f"about {minutes * 60:.0f} s"
+
+
+class Lines:
+    """Takes the output of an agent as it comes, keeps its records, counts its samples."""
+
+    def __init__(self, folder: Folder, cpus: int, told: Progress) -> None:
+        self._folder = folder
+        self._cpus = cpus
+        self._progress = told
+        self._rest = b""
+
+    def __call__(self, chunk: bytes) -> None:
+        """Take a piece of output, which may end anywhere."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # what something in the guest printed
+            if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+                continue
+            self._folder.add(record)
+            if record["type"] == "sample":
+                name = f"{record['benchmark']}, {self._cpus} CPUs, {record['mode']}"
+                self._progress.sample(name, record.get("failed", ""))
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where to measure. in_place: on this machine. work: the folder for files then."""
+
+    kernel: str = "run"
+    accel: str = "auto"
+    in_place: bool = False
+    work: str = ""
+
+
+def measure(suite: Suite, boots: Sequence[plan.Boot], folder: Folder, where: Where) -> int:
+    """Take all samples; return 0, or 1 if some failed."""
+    total = sum(len(boot.samples) for boot in boots)
+    told = Progress(total, sum(boot.seconds(suite.seconds) for boot in boots))
+    folder.add(suite_record(suite))
+    progress(f"{total} samples in {len(boots)} boots, {told.left()}; results: {folder.path}")
+    trouble = 0
+    for number, boot in enumerate(boots, 1):
+        names = ", ".join(bench.name for bench in boot.benchmarks)
+        progress(f"boot {number} of {len(boots)}, {boot.guest.cpus} CPUs: {names}")
+        try:
+            (_in_place if where.in_place else _in_guest)(suite, boot, folder, where, told)
+        except (Unsupported, Interrupted):
+            raise
+        except Failure as failure:
+            trouble += 1
+            progress(f"boot {number}: {failure}")
+    return 1 if trouble or told.failed else 0
+
+
+def suite_record(suite: Suite) -> dict[str, object]:
+    """Return the line that says what is to be measured."""
+    return {
+        "schema": SCHEMA,
+        "type": "suite",
+        "name": suite.name,
+        "title": suite.title,
+        "rounds": suite.rounds,
+        "seconds": suite.seconds,
+        "benchmarks": {
+            bench.name: {
+                "group": bench.group,
+                "title": bench.title,
+                "modes": list(bench.modes),
+                "metrics": [vars(metric) for metric in bench.metrics],
+                "verify": bench.verify,
+                "paper": dict(bench.paper or {}),
+            }
+            for bench in suite.benchmarks
+        },
+    }
+
+
+def _host_record(where: str, guest: plan.Guest, **facts: object) -> dict[str, object]:
+    record = records.host_record("bench run", where=where, **facts)
+    comparable = guest.cpus <= records.host_cpus()
+    return {**record, "schema": SCHEMA, "cpus": guest.cpus, "comparable": comparable}
+
+
+def _in_guest(
+    suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress
+) -> None:
+    guest = boot.guest
+    disks = tuple(parse_disk(text) for text in guest.disks)
+    disk = f"{DISK_DIR}/0" if disks else ""
+    work = disk if disks and disks[0].kind in _MOUNTED else ""
+    spec = GuestSpec(
+        kernel=where.kernel,
+        cpus=guest.cpus,
+        memory=guest.memory,
+        disks=disks,
+        accel=where.accel,
+        append=tuple(guest.append.split()),
+        timeout=plan.PATIENCE * boot.seconds(suite.seconds) + 600,
+    )
+    accel = accelerator(spec)
+    words = "in a guest with " + ("emulated CPUs (TCG)" if accel == "tcg" else "KVM")
+    folder.add(
+        _host_record(
+            words,
+            guest,
+            accel=accel,
+            kernel_kind=where.kernel,
+            memory=guest.memory,
+            disks=list(guest.disks),
+            append=guest.append,
+        )
+    )
+    with tempfile.TemporaryDirectory(dir=folder.path) as place:
+        command = _agent(boot, suite, Path(place), disk, work, fpr=where.kernel != "stock")
+        result = run_guest(
+            spec,
+            command,
+            name="bench",
+            cwd=Path(place),
+            stdout=Lines(folder, guest.cpus, told),
+        )
+    _judge(result.check(), result.stderr.decode(errors="replace"))
+
+
+def _in_place(
+    suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress
+) -> None:
+    guest = boot.guest
+    if guest.cpus > records.host_cpus():
+        raise Failure(f"this machine has only {records.host_cpus()} CPUs, {guest.cpus} are wanted")
+    if any(disk not in ("brd-ext4",) and not disk.startswith("brd-ext4") for disk in guest.disks):
+        raise Failure(f"in place there is no disk {guest.disks[0]}: measure this in a guest")
+    fpr = counters.supported()
+    folder.add(_host_record("in place", guest, memory=guest.memory, disks=[]))
+    chosen = ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[: guest.cpus])
+    with tempfile.TemporaryDirectory(dir=where.work or None) as place:
+        words = _agent(boot, suite, Path(place), place, place, fpr=fpr)
+        lines = Lines(folder, guest.cpus, told)
+        process = subprocess.Popen(
+            ["taskset", "-c", chosen, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=place,
+        )
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            _pump(process.stdout.read1, lines)  # type: ignore[attr-defined]
+            error = process.stderr.read().decode(errors="replace")
+            status = process.wait()
+        finally:
+            process.kill()
+            process.wait()
+    _judge(status, error)
+
+
+def _pump(read: Callable[[int], bytes], lines: Lines) -> None:
+    while chunk := read(65536):
+        lines(chunk)
+
+
+def _agent(
+    boot: plan.Boot, suite: Suite, place: Path, disk: str, work: str, *, fpr: bool
+) -> list[str]:
+    """Write the plan of a boot to a file; return the words that carry it out."""
+    base = Path(work) if work else Path("/tmp")
+    values = plan.values_of(boot.guest, suite.seconds, disk, str(base / "ceasefire-bench"))
+    todo = Plan(
+        prepare=plan.prepares(boot, values),
+        tasks=plan.tasks(boot, suite.seconds, values),
+        work=str(base),
+        fpr=fpr,
+    )
+    path = place / "plan.json"
+    path.write_text(todo.text(), encoding="utf-8")
+    return [*todo.words(), str(path)]
+
+
+def _judge(status: int, stderr: str) -> None:
+    if status == 0:
+        return
+    line = next((text for text in reversed(stderr.splitlines()) if text.strip()), "")
+    why = line or f"the agent ended with status {status}"
+    if status == EXIT_UNSUPPORTED:
+        raise Unsupported(f"{why}: build a kernel with `make kernel`")
+    raise Failure(why)
