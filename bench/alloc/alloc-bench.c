@@ -43,12 +43,14 @@ struct options {
 	unsigned long pause_ms;
 	unsigned int rounds;
 	double seconds;
+	struct fpr_modes modes;
 	bool json;
 };
 
 struct sample {
 	struct latency latency;
 	uint64_t most_parked;
+	uint64_t ns;
 	struct counters counters;
 };
 
@@ -61,7 +63,8 @@ static const char usage_text[] =
 	"  --pause MS      how often it does so (default: 200)\n"
 	"  --block MIB     memory that is taken and given back (default: 16)\n"
 	"  --seconds S     length of a sample (default: 10)\n"
-	"  --rounds N      samples without and with MAP_FPR, in turn (default: 5)\n"
+	"  --rounds N      rounds of all modes (default: 5)\n"
+	"  --mode LIST     without MAP_FPR, with it (default: off,on)\n"
 	"  --json          one line of JSON a sample\n";
 
 static void options_parse(struct options *o, int argc, char **argv)
@@ -74,6 +77,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 		{ "block", required_argument, NULL, 'b' },
 		{ "seconds", required_argument, NULL, 's' },
 		{ "rounds", required_argument, NULL, 'r' },
+		{ "mode", required_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 }
@@ -82,6 +86,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 
 	*o = (struct options) { .dir = ".", .pool_mib = 12, .block_mib = 16,
 				.pause_ms = 200, .rounds = 5, .seconds = 10 };
+	parse_fpr_modes(&o->modes, "off,on");
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case 'c': o->cache = optarg; break;
@@ -100,6 +105,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 			o->rounds = (unsigned int)
 				parse_number("--rounds", optarg, 1, 10000);
 			break;
+		case 'o': parse_fpr_modes(&o->modes, optarg); break;
 		case 'j': o->json = true; break;
 		case 'h': fputs(usage_text, stdout); exit(EXIT_OK);
 		default: exit(EXIT_USAGE);
@@ -203,7 +209,10 @@ static uint64_t parked(void)
 	FILE *f = fopen("/sys/kernel/mm/ceasefire/fpr/parked", "re");
 	uint64_t pages = 0;
 
-	if (!f || fscanf(f, "%" SCNu64, &pages) != 1)
+	/* A kernel without FPR parks nothing. */
+	if (!f)
+		return 0;
+	if (fscanf(f, "%" SCNu64, &pages) != 1)
 		die_errno("cannot read how much is parked");
 	fclose(f);
 	return pages;
@@ -212,7 +221,7 @@ static uint64_t parked(void)
 /* What is measured: new memory, touched page by page. */
 static void allocate(const struct options *o, struct sample *s)
 {
-	uint64_t stop = now_ns() + (uint64_t)(o->seconds * 1e9);
+	uint64_t start = now_ns(), stop = start + (uint64_t)(o->seconds * 1e9);
 	size_t length = o->block_mib * MIB;
 	uint64_t before;
 
@@ -238,6 +247,7 @@ static void allocate(const struct options *o, struct sample *s)
 		if (now > s->most_parked)
 			s->most_parked = now;
 	} while (before < stop);
+	s->ns = now_ns() - start;
 }
 
 static void take(const struct options *o, struct sample *s, int fd, bool fpr)
@@ -284,11 +294,12 @@ static void print(const struct options *o, const struct sample *s, bool fpr,
 	}
 	printf("{\"schema\":%d,\"type\":\"alloc\",\"mode\":\"%s\",\"round\":%u",
 	       JSON_SCHEMA, fpr ? "on" : "off", round);
-	printf(",\"pages\":%" PRIu64 ",\"p50_ns\":%" PRIu64 ",\"p99_ns\":%"
-	       PRIu64 ",\"p999_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64
-	       ",\"most_parked\":%" PRIu64 ",\"counters\":", l->count,
+	printf(",\"pages\":%" PRIu64 ",\"rate\":%.1f,\"most_parked\":%" PRIu64,
+	       l->count, (double)l->count * 1e9 / (double)s->ns, s->most_parked);
+	printf(",\"latency_ns\":{\"p50\":%" PRIu64 ",\"p99\":%" PRIu64
+	       ",\"p99.9\":%" PRIu64 ",\"max\":%" PRIu64 "},\"counters\":",
 	       latency_quantile(l, 0.5), latency_quantile(l, 0.99),
-	       latency_quantile(l, 0.999), l->max, s->most_parked);
+	       latency_quantile(l, 0.999), l->max);
 	counters_print_json(&s->counters, stdout);
 	printf("}\n");
 	fflush(stdout);
@@ -302,7 +313,7 @@ int main(int argc, char **argv)
 
 	set_program_name("alloc-bench");
 	options_parse(&o, argc, argv);
-	require_fpr();
+	require_fpr_modes(&o.modes);
 	if (o.cache && access(o.cache, R_OK))
 		die(EXIT_USAGE, "cannot read %s: %s", o.cache, strerror(errno));
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
@@ -316,8 +327,8 @@ int main(int argc, char **argv)
 	if (o.json)
 		print_environment_json("alloc-bench", stdout);
 	for (unsigned int round = 0; round < o.rounds; round++) {
-		for (unsigned int i = 0; i < 2; i++) {
-			bool fpr = (round + i) % 2;
+		for (unsigned int i = 0; i < o.modes.count; i++) {
+			bool fpr = fpr_mode(&o.modes, round, i);
 
 			take(&o, &sample, fd, fpr);
 			print(&o, &sample, fpr, round);

@@ -82,6 +82,29 @@ double parse_seconds(const char *option, const char *text)
 	return value;
 }
 
+void parse_fpr_modes(struct fpr_modes *modes, const char *text)
+{
+	modes->count = 0;
+	for (;;) {
+		size_t length = strcspn(text, ",");
+		bool on = length == 2 && strncmp(text, "on", 2) == 0;
+
+		if (!on && (length != 3 || strncmp(text, "off", 3) != 0))
+			die(EXIT_USAGE, "--mode wants off, on or both, not '%s'", text);
+		if (modes->count == 2 || (modes->count && modes->fpr[0] == on))
+			die(EXIT_USAGE, "--mode has a mode twice");
+		modes->fpr[modes->count++] = on;
+		if (!text[length])
+			return;
+		text += length + 1;
+	}
+}
+
+bool fpr_mode(const struct fpr_modes *modes, unsigned int round, unsigned int i)
+{
+	return modes->fpr[(round + i) % modes->count];
+}
+
 /* Ends the program where MAP_FPR would do nothing. */
 void require_fpr(void)
 {
@@ -112,4 +135,11 @@ int make_scratch_file(const char *folder)
 		die_errno("cannot make a file in %s", folder);
 	unlink(path);
 	return fd;
+}
+
+void require_fpr_modes(const struct fpr_modes *modes)
+{
+	for (unsigned int i = 0; i < modes->count; i++)
+		if (modes->fpr[i])
+			require_fpr();
 }

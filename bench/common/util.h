@@ -25,6 +25,18 @@ unsigned long parse_number(const char *option, const char *text,
 			   unsigned long low, unsigned long high);
 double parse_seconds(const char *option, const char *text);
 
+/* Without MAP_FPR, with it: a list of "off" and "on", as given to --mode. */
+struct fpr_modes {
+	unsigned int count;
+	bool fpr[2];
+};
+
+/* Ends the program if a mode needs FPR and the kernel has none. */
+void require_fpr_modes(const struct fpr_modes *modes);
+void parse_fpr_modes(struct fpr_modes *modes, const char *text);
+/* The mode that is number @i of a round; each round begins with another one. */
+bool fpr_mode(const struct fpr_modes *modes, unsigned int round, unsigned int i);
+
 void require_fpr(void);
 int make_scratch_file(const char *folder);
 

@@ -39,6 +39,9 @@ struct options {
 	unsigned int threads;
 	unsigned int rounds;
 	double seconds;
+	unsigned long compute;
+	unsigned long buffer;
+	struct fpr_modes modes;
 	bool random_advice;
 	bool fill;
 	bool json;
@@ -51,8 +54,10 @@ struct reader {
 	const char *base;
 	uint64_t pages;
 	uint64_t seed;
+	unsigned long compute;
+	unsigned long buffer;
 	bool checked;
-	int cpu;
+	unsigned int cpu;
 };
 
 struct sample {
@@ -68,7 +73,11 @@ static const char usage_text[] =
 	"  --fill          write the test pattern to it first\n"
 	"  --threads N     readers, each on a CPU of its own (default: all CPUs)\n"
 	"  --seconds S     length of a sample (default: 5)\n"
-	"  --rounds N      samples without and with MAP_FPR, in turn (default: 3)\n"
+	"  --rounds N      rounds of all modes (default: 3)\n"
+	"  --mode LIST     without MAP_FPR, with it (default: off,on)\n"
+	"  --compute N     operations on registers between two reads (default: 0)\n"
+	"  --buffer N      pages of its own that a thread reads from meanwhile, one\n"
+	"                  for 64 operations (default: 0)\n"
 	"  --random        madvise(MADV_RANDOM)\n"
 	"  --json          one line of JSON a sample\n";
 
@@ -80,6 +89,9 @@ static void options_parse(struct options *o, int argc, char **argv)
 		{ "threads", required_argument, NULL, 't' },
 		{ "seconds", required_argument, NULL, 's' },
 		{ "rounds", required_argument, NULL, 'r' },
+		{ "mode", required_argument, NULL, 'o' },
+		{ "compute", required_argument, NULL, 'c' },
+		{ "buffer", required_argument, NULL, 'b' },
 		{ "random", no_argument, NULL, 'a' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
@@ -91,6 +103,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 	sched_getaffinity(0, sizeof(set), &set);
 	*o = (struct options) { .threads = (unsigned int)CPU_COUNT(&set),
 				.rounds = 3, .seconds = 5 };
+	parse_fpr_modes(&o->modes, "off,on");
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case 'f': o->path = optarg; break;
@@ -101,6 +114,13 @@ static void options_parse(struct options *o, int argc, char **argv)
 		case 's': o->seconds = parse_seconds("--seconds", optarg); break;
 		case 'r': o->rounds = (unsigned int)
 				parse_number("--rounds", optarg, 1, 10000);
+			break;
+		case 'o': parse_fpr_modes(&o->modes, optarg); break;
+		case 'c':
+			o->compute = parse_number("--compute", optarg, 0, 100000000);
+			break;
+		case 'b':
+			o->buffer = parse_number("--buffer", optarg, 0, 65536);
 			break;
 		case 'a': o->random_advice = true; break;
 		case 'j': o->json = true; break;
@@ -157,11 +177,34 @@ static bool has_pattern(int fd, uint64_t pages)
 	return true;
 }
 
+#define OPERATIONS_PER_PAGE 64
+
+/* Turns registers over, and looks at pages of the thread's own if it has some. */
+static uint64_t compute(const struct reader *r, const char *buffer, uint64_t x)
+{
+	for (unsigned long i = 0; i < r->compute; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		if (buffer && i % OPERATIONS_PER_PAGE == 0)
+			x ^= *(const volatile uint64_t *)
+				(buffer + (x >> 32) % r->buffer * PAGE);
+	}
+	return x;
+}
+
 static void *read_pages(void *argument)
 {
 	struct reader *r = argument;
+	char *buffer = NULL;
 	uint64_t x = r->seed;
+	volatile uint64_t result;
 	cpu_set_t set;
+
+	if (r->buffer) {
+		buffer = mmap(NULL, r->buffer * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		if (buffer == MAP_FAILED)
+			die_errno("mmap");
+	}
 
 	CPU_ZERO(&set);
 	CPU_SET(r->cpu, &set);
@@ -177,6 +220,8 @@ static void *read_pages(void *argument)
 		if (r->checked && word != page_word(0, page))
 			atomic_fetch_add_explicit(&r->wrong, 1,
 						  memory_order_relaxed);
+		result = compute(r, buffer, word);
+		(void)result;
 		atomic_fetch_add_explicit(&r->reads, 1, memory_order_relaxed);
 	}
 	return NULL;
@@ -196,8 +241,8 @@ static void sum(const struct reader *readers, unsigned int n, uint64_t *reads,
 static void run_readers(const struct options *o, struct reader *readers, int fd,
 			uint64_t pages, bool fpr)
 {
+	unsigned int cpu = CPU_SETSIZE - 1;
 	cpu_set_t set;
-	int cpu = -1;
 	char *base = mmap(NULL, pages * PAGE, PROT_READ,
 			  MAP_SHARED | (fpr ? MAP_FPR : 0), fd, 0);
 
@@ -243,6 +288,8 @@ static void take(const struct options *o, struct sample *s, int fd,
 	for (unsigned int i = 0; i < o->threads; i++) {
 		readers[i].pages = pages;
 		readers[i].checked = checked;
+		readers[i].compute = o->compute;
+		readers[i].buffer = o->buffer;
 		/* Both modes of a round read the same pages. */
 		readers[i].seed = page_word(round + 1, i) | 1;
 	}
@@ -290,6 +337,8 @@ static void print(const struct options *o, const struct sample *s, bool fpr,
 	printf(",\"threads\":%u,\"pages\":%" PRIu64 ",\"random\":%s,\"checked\":%s",
 	       o->threads, pages, o->random_advice ? "true" : "false",
 	       checked ? "true" : "false");
+	printf(",\"compute\":%lu,\"buffer\":%lu,\"rate\":%.1f", o->compute, o->buffer,
+	       (double)s->reads * 1e9 / (double)s->ns);
 	printf(",\"reads\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"ns\":%" PRIu64
 	       ",\"counters\":", s->reads, s->wrong, s->ns);
 	counters_print_json(&s->counters, stdout);
@@ -307,7 +356,7 @@ int main(int argc, char **argv)
 
 	set_program_name("evict-bench");
 	options_parse(&o, argc, argv);
-	require_fpr();
+	require_fpr_modes(&o.modes);
 	fd = open(o.path, (o.fill ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (fd < 0)
 		die(EXIT_USAGE, "cannot open %s: %s", o.path, strerror(errno));
@@ -321,8 +370,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "evict-bench: %s holds other data than the test pattern, so it is not checked (--fill writes it)\n",
 			o.path);
 	for (unsigned int round = 0; round < o.rounds; round++) {
-		for (unsigned int i = 0; i < 2; i++) {
-			bool fpr = (round + i) % 2;
+		for (unsigned int i = 0; i < o.modes.count; i++) {
+			bool fpr = fpr_mode(&o.modes, round, i);
 
 			take(&o, &sample, fd, pages, checked, fpr, round);
 			wrong += sample.wrong;

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Measure munmap and the length of the kernel's paths.
+"""Measure: suites of benchmarks and applications, munmap, the length of the kernel's paths.
 
-munmap runs the five thread mixes of the FPR paper with MAP_FPR and without it. instructions
-counts what one mmap-read-munmap cycle costs the kernel. idle-cost checks that a kernel that has
-FPR compiled in, but unused, is as fast as one without it. report shows results again.
+list, run and compare are about suites: benchmarks without FPR, with it, and with what one would
+use instead, interleaved in the same boot. munmap runs the five thread mixes of the FPR paper with
+MAP_FPR and without it. instructions counts what one mmap-read-munmap cycle costs the kernel.
+idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it.
+report shows results again.
 
 In an emulated guest only counts, ratios and instructions mean something; no time is shown.
 """
@@ -11,11 +13,20 @@ In an emulated guest only counts, ratios and instructions mean something; no tim
 import argparse
 
 from ceasefire.bench import instructions, munmap, report
+from ceasefire.bench.suite import verbs
+
+_SUITES = {"list": verbs.list_main, "run": verbs.run_main, "compare": verbs.compare_main}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the kinds of measurement and their options."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    for name, add, text in (
+        ("list", verbs.add_list_arguments, "the benchmarks and suites there are"),
+        ("run", verbs.add_run_arguments, "measure a suite, or benchmarks by name"),
+        ("compare", verbs.add_compare_arguments, "the table of a run, or of several"),
+    ):
+        add(kinds.add_parser(name, help=text, description=text))
     for name, module, text in (
         ("munmap", munmap, "the five munmap cases: shootdowns and throughput, on against off"),
         ("instructions", instructions, "instructions of one operation, against a stock kernel"),
@@ -28,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the chosen kind and return the exit status."""
+    if args.kind in _SUITES:
+        return _SUITES[args.kind](args)
     if args.kind == "munmap":
         return munmap.main(args)
     if args.kind == "instructions":

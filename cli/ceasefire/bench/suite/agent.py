@@ -9,6 +9,7 @@ What a sample counts: if the last line that a command prints is a JSON object wi
 those, else what all counters moved by while the command ran.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -47,12 +48,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do in one boot. work: a folder on the disk under test, "" for one in memory."""
+    """What to do in one boot.
+
+    work: a folder on the disk under test, "" for one in memory. fpr: the kernel must have it. path:
+    where programs are looked for.
+    """
 
     prepare: Sequence[str]
     tasks: Sequence[Task]
     work: str
     fpr: bool
+    path: str
 
     def words(self) -> list[str]:
         """Return the command line that carries a plan out, which it reads from a file."""
@@ -72,6 +78,7 @@ def main(path: str) -> int:
     """Carry out the plan in a file."""
     raw = json.loads(Path(path).read_text(encoding="utf-8"))
     plan = Plan(**{**raw, "tasks": [Task(**task) for task in raw["tasks"]]})
+    os.environ["PATH"] = plan.path
     if plan.fpr and not counters.supported():
         print("this kernel has no FPR", file=sys.stderr)
         return 77
@@ -133,10 +140,8 @@ def run(command: str, work: Path, timeout: float) -> Done:
         finally:
             seconds = time.monotonic() - begin
             after = _counters()
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.wait()
         out.seek(0)
         err.seek(0)

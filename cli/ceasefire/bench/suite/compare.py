@@ -18,8 +18,9 @@ from ceasefire.counters import INTERRUPTS, RECEIVED
 
 RESAMPLES = 2000
 _LEVEL = 0.95
-# A sample is an outlier that is so many median deviations away from the median.
+# A sample is an outlier that is so many median deviations and this share away from the median.
 _OUTLIER = 5.0
+_FAR = 0.1
 # Fewer shootdowns than this without FPR are noise of the machine, no load.
 FEW = 20
 
@@ -143,10 +144,8 @@ def interval(values: Sequence[float]) -> Interval:
     if len(ordered) < 2:
         value = ordered[0] if ordered else 0.0
         return Interval(value, value, value, ordered)
-    chance = random.Random(0)  # noqa: S311 - no secret, but the same each time
-    medians = sorted(
-        median(chance.choices(ordered, k=len(ordered))) for _ in range(RESAMPLES)
-    )
+    chance = random.Random(0)
+    medians = sorted(median(chance.choices(ordered, k=len(ordered))) for _ in range(RESAMPLES))
     tail = (1 - _LEVEL) / 2
     return Interval(
         median(ordered),
@@ -185,11 +184,11 @@ def outliers(samples: Sequence[Sample]) -> list[str]:
             middle = median(values)
             deviation = median(abs(v - middle) for v in values)
             found += [
-                f"{mode}, round {s.round}: {metric} is {s.metrics[metric] / middle:.2f} of the median"
+                f"{mode}, round {s.round}: {metric}: {s.metrics[metric] / middle:.2f} of the median"
                 for s in own
                 if middle
                 and deviation
                 and abs(s.metrics.get(metric, middle) - middle) > _OUTLIER * deviation
-                and abs(s.metrics.get(metric, middle) / middle - 1) > 0.1  # noqa: PLR2004
+                and abs(s.metrics.get(metric, middle) / middle - 1) > _FAR
             ]
     return found

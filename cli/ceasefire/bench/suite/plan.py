@@ -6,8 +6,10 @@ other, each with all its rounds, and within a round the modes alternate, beginni
 one each time: what drifts, drifts for all of them.
 """
 
+import os
 import shlex
 import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from ceasefire.errors import Failure
 _OVERHEAD = 2.0
 _BOOT = 15.0
 PATIENCE = 10.0
+_INSTALLED = (Path("/usr/libexec/ceasefire"), Path("/usr/local/libexec/ceasefire"))
 
 Key = tuple[str, int, str, int]
 """What a sample is of: benchmark, CPUs, mode, round."""
@@ -50,7 +53,9 @@ class Boot:
         return _BOOT + len(self.samples) * (window + _OVERHEAD)
 
 
-def boots(suite: Suite, done: AbstractSet[Key] = frozenset(), cpus: Sequence[int] = ()) -> list[Boot]:
+def boots(
+    suite: Suite, done: AbstractSet[Key] = frozenset(), cpus: Sequence[int] = ()
+) -> list[Boot]:
     """Return what is left to do. done: samples that are there already; cpus: only these sizes."""
     grouped: dict[Guest, list[Benchmark]] = {}
     for bench in suite.benchmarks:
@@ -114,7 +119,6 @@ def values_of(guest: Guest, window: float, disk: str, work: str) -> dict[str, st
     root = paths.checkout()
     command = str(root / "ceasefire") if root is not None else "ceasefire"
     return {
-        "bench": str(programs()),
         "cpus": str(guest.cpus),
         "seconds": f"{window:g}",
         "disk": disk,
@@ -127,31 +131,20 @@ def values_of(guest: Guest, window: float, disk: str, work: str) -> dict[str, st
 def python_words() -> str:
     """Return words that start this Python so that it finds this package."""
     package = Path(__file__).resolve().parents[3]
-    return f"env PYTHONPATH={shlex.quote(str(package))} PYTHONDONTWRITEBYTECODE=1 {shlex.quote(_python())}"
+    words = ["env", f"PYTHONPATH={package}", "PYTHONDONTWRITEBYTECODE=1", sys.executable]
+    return shlex.join(words)
 
 
-def programs() -> Path:
-    """Return where the benchmark programs are: built here, else installed."""
+def search_path() -> str:
+    """Return PATH with the benchmark programs in front: built here, else installed."""
     built = paths.build_dir() / "tools" / "bench"
-    for candidate in (built, Path("/usr/libexec/ceasefire"), Path("/usr/local/libexec/ceasefire")):
-        if candidate.is_dir():
-            return candidate
-    raise Failure("the benchmark programs are not built: run `make tools` first")
+    folders = [f for f in (*sorted(built.glob("*/")), *_INSTALLED) if f.is_dir()]
+    if not folders:
+        raise Failure("the benchmark programs are not built: run `make tools` first")
+    return os.pathsep.join([*map(str, folders), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 
 def missing(benchmarks: Iterable[Benchmark]) -> list[str]:
     """Return the programs that benchmarks need and this machine has not."""
     needed = dict.fromkeys(name for bench in benchmarks for name in bench.needs)
-    return [name for name in needed if shutil.which(name, path=_path()) is None]
-
-
-def _path() -> str:
-    import os
-
-    return os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-
-
-def _python() -> str:
-    import sys
-
-    return sys.executable
+    return [name for name in needed if shutil.which(name, path=search_path()) is None]

@@ -25,8 +25,8 @@ from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported
 from ceasefire.output import progress
 from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.command import DISK_DIR
-from ceasefire.vm.spec import parse_disk
 from ceasefire.vm.guest import accelerator
+from ceasefire.vm.spec import parse_disk
 
 _MOUNTED = ("brd-ext4", "image")
 
@@ -145,9 +145,7 @@ def _host_record(where: str, guest: plan.Guest, **facts: object) -> dict[str, ob
     return {**record, "schema": SCHEMA, "cpus": guest.cpus, "comparable": comparable}
 
 
-def _in_guest(
-    suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress
-) -> None:
+def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress) -> None:
     guest = boot.guest
     disks = tuple(parse_disk(text) for text in guest.disks)
     disk = f"{DISK_DIR}/0" if disks else ""
@@ -186,9 +184,7 @@ def _in_guest(
     _judge(result.check(), result.stderr.decode(errors="replace"))
 
 
-def _in_place(
-    suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress
-) -> None:
+def _in_place(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress) -> None:
     guest = boot.guest
     if guest.cpus > records.host_cpus():
         raise Failure(f"this machine has only {records.host_cpus()} CPUs, {guest.cpus} are wanted")
@@ -233,6 +229,7 @@ def _agent(
         tasks=plan.tasks(boot, suite.seconds, values),
         work=str(base),
         fpr=fpr,
+        path=plan.search_path(),
     )
     path = place / "plan.json"
     path.write_text(todo.text(), encoding="utf-8")

@@ -2,11 +2,10 @@
 """Reads bench/suites/*.toml: benchmarks, and the suites that choose among them.
 
 A benchmark is measured in several modes that alternate. Each mode is a shell command; what it
-measured it prints as JSON, in its last line. `{name}` in a command is a parameter: those of the
-benchmark, and these:
+measured it prints as JSON, in its last line. The benchmark programs are in its PATH. `{name}` in a
+command is a parameter: those of the benchmark, and these:
 
   {on}       words that run a program with FPR (`ceasefire run ... --`); only in front of one
-  {bench}    folder of the benchmark programs
   {disk}     mount point or device of the first disk
   {work}     an empty folder on the first disk that holds a file system, else in memory
   {cpus}     number of CPUs
@@ -29,8 +28,10 @@ from ceasefire.errors import Failure, UsageError
 GROUPS = ("micro", "application", "overhead")
 BETTER = ("more", "less")
 BASELINE = "off"
-_BUILT_IN = {"on", "bench", "disk", "work", "cpus", "seconds", "python"}
+_BUILT_IN = {"on", "disk", "work", "cpus", "seconds", "python"}
 _INSTALLED = Path("/usr/share/ceasefire/suites")
+# Parameters in parameters in parameters.
+_DEPTH = 4
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -97,11 +98,10 @@ class Suite:
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Replace parameters until none is left."""
-    for _ in range(4):
-        text, count = _PARAMETER.subn(lambda m: values.get(m[1], m[0]), text), 0
-        count = sum(name in values for name in _PARAMETER.findall(text))
-        if not count:
+    for _ in range(_DEPTH):
+        if not any(name in values for name in _PARAMETER.findall(text)):
             return text
+        text = _PARAMETER.sub(lambda found: values.get(found[1], found[0]), text)
     raise Failure(f"parameters that name each other: {text}")
 
 
@@ -218,7 +218,7 @@ def choose(names: Sequence[str], where: Path | None = None) -> Suite:
     lost = [name for name in names if name not in benchmarks]
     if lost:
         raise UsageError(f"there is no benchmark or suite '{lost[0]}': see `ceasefire bench list`")
-    default = suites["default"] if "default" in suites else None
+    default = suites.get("default")
     rounds, seconds = (default.rounds, default.seconds) if default else (5, 2.0)
     chosen = tuple(benchmarks[name] for name in dict.fromkeys(names))
     return Suite("-".join(names)[:40], "chosen by name", chosen, rounds, seconds)
