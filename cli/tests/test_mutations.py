@@ -6,7 +6,6 @@ import re
 from tests.driver.environment import ROOT
 from tests.driver.suites import load
 
-
 # docs/results.md says so, too.
 UNNOTICED = {"fpr_evict_counted", "fpr_evict_youngest"}
 

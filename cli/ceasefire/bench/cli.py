@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, module, text in (
         ("munmap", munmap, "the five munmap cases: shootdowns and throughput, on against off"),
         ("instructions", instructions, "instructions of one operation, against a stock kernel"),
-        ("report", report, "table and plots of earlier results"),
+        ("report", report, "tables, plots and the page of earlier results"),
     ):
         module.add_arguments(kinds.add_parser(name, help=text, description=text))
     idle = "the cost of FPR while nobody uses it: at most half a percent"

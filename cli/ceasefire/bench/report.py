@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shows munmap results: the table, what it was measured on, and where the plots are."""
+"""Shows results again: munmap's table and plots, or the table and the page of suites."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from ceasefire.bench import plan, records
 from ceasefire.bench.analyze import Figures, Ratio, figures_of, settled
 from ceasefire.bench.store import LINES
+from ceasefire.bench.suite import results, verbs
 from ceasefire.errors import Failure, UsageError
 from ceasefire.output import print_table
 
@@ -29,15 +30,31 @@ TABLE = "table.txt"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `bench report`."""
-    parser.add_argument("folder", metavar="DIR", help="the --out folder of a `bench munmap`")
+    parser.add_argument("folder", nargs="+", metavar="DIR", help="--out of `bench run` or `munmap`")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write a page of all folders of `bench run`"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show the results of a folder again, with fresh plots."""
-    folder = Path(args.folder)
-    if not (folder / LINES).is_file():
-        raise UsageError(f"{folder} has no {LINES}: name the --out folder of a `bench munmap`")
-    return show(folder)
+    """Show the results of folders again, with fresh plots or a fresh page."""
+    folders = [Path(name) for name in args.folder]
+    for folder in folders:
+        if not (folder / LINES).is_file():
+            raise UsageError(f"{folder} has no {LINES}: name the --out folder of a `bench` run")
+    of_suites = [folder for folder in folders if results.is_suite(folder / LINES)]
+    if args.html and of_suites != folders:
+        raise UsageError("--html is for folders of `bench run` only")
+    status = 0
+    for folder in folders:
+        status = max(status, verbs.show(folder) if folder in of_suites else show(folder))
+    if args.html:
+        # Loads a template engine: only when there is a page to write.
+        from ceasefire.bench.suite import page  # noqa: PLC0415
+
+        page.write([results.read(folder) for folder in folders], Path(args.html))
+        print(f"page: {args.html}")
+    return status
 
 
 def show(folder: Path) -> int:

@@ -95,6 +95,12 @@ def read(folder: Path) -> Results:
     return parse(text.splitlines(), str(path))
 
 
+def is_suite(path: Path) -> bool:
+    """Say whether a file of results is that of a suite; munmap-bench writes another format."""
+    with path.open(encoding="utf-8") as file:
+        return f'"schema": {SCHEMA},' in file.readline()
+
+
 def parse(lines: Iterable[str], where: str = "results") -> Results:
     """Read the lines of a results file. A last line that was cut off is left out."""
     suite: dict[str, Any] = {}

@@ -70,11 +70,11 @@ def run_main(args: argparse.Namespace) -> int:
         raise UsageError("--dir is for --in-place; guests have disks of their own")
     suite = _changed(spec.choose(args.name or ["quick" if args.quick else "default"]), args)
     cpus = numbers.parse_numbers("--cpus", args.cpus, 1, numbers.MAX_NUMBER) if args.cpus else []
+    if not plan.boots(suite, cpus=cpus):
+        raise UsageError(f"--cpus {args.cpus}: no benchmark of the suite wants such a guest")
     folder = results.Folder(args.out, suite.name)
     done = results.read(folder.path).done() if folder.exists() else set()
     boots = plan.boots(suite, done, cpus)
-    if not boots and not done:
-        raise UsageError(f"--cpus {args.cpus}: no benchmark of the suite wants such a guest")
     if lost := plan.missing(bench for boot in boots for bench in boot.benchmarks):
         raise Failure(f"{', '.join(lost)} missing: run `make deps-bench` first")
     if done:

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Suites of benchmarks: what is read, planned, resumed, compared and shown."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ceasefire.__main__ import main
+from ceasefire.bench.suite import agent, compare, page, plan, results, runner, spec
+from ceasefire.errors import Failure, UsageError
+
+TOML = """
+[[benchmark]]
+name = "b-{n}"
+group = "micro"
+title = "number {n}"
+cpus = [2, 8]
+operations = "ops"
+parameters = { n = 0 }
+metrics = [{ name = "rate", path = "rate" }]
+modes = { off = "prog {n} {seconds}", on = "{on} prog {n}" }
+[[benchmark.variant]]
+parameters = { n = 1 }
+[[benchmark.variant]]
+parameters = { n = 2 }
+cpus = [2]
+
+[[suite]]
+name = "default"
+title = "all"
+rounds = 3
+seconds = 0.5
+benchmarks = ["b-1", "b-2"]
+"""
+
+
+@pytest.fixture
+def suites(tmp_path: Path) -> Path:
+    (tmp_path / "x.toml").write_text(TOML, encoding="utf-8")
+    return tmp_path
+
+
+def test_variants_fill_their_names_and_commands(suites: Path) -> None:
+    benchmarks, found = spec.load_all(suites)
+    assert list(benchmarks) == ["b-1", "b-2"]
+    assert benchmarks["b-2"].title == "number 2"
+    assert benchmarks["b-2"].cpus == (2,)
+    command = benchmarks["b-1"].command("on", {"on": "run --", "seconds": "1"})
+    assert command == "run -- prog 1"
+    assert [b.name for b in found["default"].benchmarks] == ["b-1", "b-2"]
+
+
+def test_shipped_suites_are_read() -> None:
+    benchmarks, found = spec.load_all()
+    assert {"default", "quick"} <= set(found)
+    values = dict.fromkeys(("on", "disk", "work", "cpus", "seconds", "python"), "x")
+    for bench in benchmarks.values():
+        assert all("{" not in bench.command(mode, values) for mode in bench.modes), bench.name
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('group = "micro"', 'group = "other"', "group is one of"),
+        ("off = ", "of = ", "no mode 'off'"),
+        ("prog {n} {seconds}", "prog {m}", "no parameter m"),
+        ('title = "number {n}"', 'titel = "x"\ntitle = "y"', "unknown key titel"),
+        ('benchmarks = ["b-1", "b-2"]', 'benchmarks = ["b-3"]', "there is no 'b-3'"),
+        ("rounds = 3", "", "there is no 'rounds'"),
+        ("[[suite]]", "[[suit]]", "unknown table suit"),
+        ("[[suite]]", "[suite", "x.toml"),
+        ('path = "rate" }', 'path = "rate", better = "most" }', "'more' or 'less'"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said(suites: Path, old: str, new: str, why: str) -> None:
+    assert old in TOML
+    (suites / "x.toml").write_text(TOML.replace(old, new), encoding="utf-8")
+    with pytest.raises(Failure, match=why):
+        spec.load_all(suites)
+
+
+def test_names_choose_a_suite_or_benchmarks(suites: Path) -> None:
+    assert spec.choose(["default"], suites).name == "default"
+    chosen = spec.choose(["b-2", "b-2"], suites)
+    assert [b.name for b in chosen.benchmarks] == ["b-2"]
+    assert chosen.rounds == 3
+    with pytest.raises(UsageError, match="bench list"):
+        spec.choose(["b-9"], suites)
+
+
+def test_modes_alternate_and_rotate(suites: Path) -> None:
+    suite = spec.choose(["default"], suites)
+    assert plan.order(suite.benchmarks[0], 3) == [
+        ("off", 0),
+        ("on", 0),
+        ("on", 1),
+        ("off", 1),
+        ("off", 2),
+        ("on", 2),
+    ]
+
+
+def test_boots_share_guests_and_leave_out_what_is_done(suites: Path) -> None:
+    suite = spec.choose(["default"], suites)
+    boots = plan.boots(suite)
+    assert [(b.guest.cpus, [x.name for x in b.benchmarks]) for b in boots] == [
+        (2, ["b-1", "b-2"]),
+        (8, ["b-1"]),
+    ]
+    assert [len(b.samples) for b in boots] == [12, 6]
+    done = {("b-1", 2, mode, number) for mode in ("off", "on") for number in range(3)}
+    again = plan.boots(suite, done)
+    assert [(b.guest.cpus, [x.name for x in b.benchmarks]) for b in again] == [
+        (2, ["b-2"]),
+        (8, ["b-1"]),
+    ]
+    assert plan.boots(suite, cpus=[4]) == []
+
+
+def sample(mode: str, number: int, **values: Any) -> dict[str, Any]:
+    record = {
+        "schema": 2,
+        "type": "sample",
+        "benchmark": "b-1",
+        "mode": mode,
+        "round": number,
+        "metrics": {"rate": 100.0},
+        "operations": 1000,
+        "wrong": 0,
+        "output": "same",
+        "counters": {"nr_tlb_remote_flush_received": 500},
+    }
+    return {**record, **values}
+
+
+HOST = {
+    "schema": 2,
+    "type": "host",
+    "cpus": 2,
+    "comparable": True,
+    "where": "in a guest with emulated CPUs (TCG)",
+    "host_cpus": 2,
+    "date": "today",
+    "commit": "abc",
+}
+SUITE = {
+    "schema": 2,
+    "type": "suite",
+    "name": "s",
+    "benchmarks": {
+        "b-1": {
+            "group": "micro",
+            "title": "number <1>",
+            "verify": "same",
+            "metrics": [{"name": "rate", "path": "rate", "better": "more"}],
+            "paper": {"rate": "+21 %"},
+        }
+    },
+}
+NOTHING = {"nr_tlb_remote_flush_received": 5}
+
+
+def parsed(*records: dict[str, Any]) -> results.Results:
+    return results.parse([json.dumps(r) for r in (SUITE, HOST, *records)])
+
+
+def rounds(on_rate: float = 150.0) -> list[dict[str, Any]]:
+    found = []
+    for number in range(5):
+        found.append(sample("off", number))
+        better = {"rate": on_rate + number}
+        found.append(sample("on", number, metrics=better, counters=NOTHING))
+    return found
+
+
+def test_ratios_are_paired_and_have_an_interval() -> None:
+    (found,) = compare.comparisons(parsed(*rounds()))
+    ratio = found.ratios["rate"]
+    assert ratio.middle == pytest.approx(1.52)
+    assert 1.50 <= ratio.low <= 1.52 <= ratio.high <= 1.54
+    assert found.rounds == 5
+    assert found.shootdowns is not None
+    assert found.shootdowns.share == pytest.approx(0.01)
+    assert not found.failed
+    assert compare.comparisons(parsed(*rounds()))[0] == found
+
+
+def test_failures_wrong_data_and_other_output_are_told() -> None:
+    found = compare.comparisons(
+        parsed(
+            *rounds(),
+            sample("on", 5, wrong=2),
+            sample("off", 5),
+            sample("on", 6, output="other"),
+            {k: v for k, v in sample("off", 6, failed="no").items() if k != "metrics"},
+        )
+    )[0]
+    assert (found.wrong, found.different, found.failed) == (2, 1, ("off, round 6: no",))
+    assert found.rounds == 6
+
+
+def test_outliers_are_named_and_count() -> None:
+    values = rounds()
+    values[0] = sample("off", 0, metrics={"rate": 10.0})
+    for number, record in enumerate(values):
+        if record["mode"] == "off" and number:
+            record["metrics"] = {"rate": 100.0 + number}
+    found = compare.comparisons(parsed(*values))[0]
+    assert found.outliers == ("off, round 0: rate: 0.10 of the median",)
+    assert max(found.ratios["rate"].values) > 10
+
+
+def test_no_ratio_where_times_mean_nothing_and_no_share_of_few() -> None:
+    host = {**HOST, "comparable": False}
+    lines = [SUITE, host, *rounds()]
+    for line in lines[2:]:
+        line["counters"] = {"nr_tlb_remote_flush_received": 1}
+    found = compare.comparisons(results.parse([json.dumps(r) for r in lines]))[0]
+    assert found.ratios == {}
+    assert found.shootdowns is not None and found.shootdowns.share is None
+
+
+def test_a_line_that_was_cut_off_is_left_out() -> None:
+    lines = [json.dumps(r) for r in (SUITE, HOST, sample("off", 0))]
+    assert len(results.parse([*lines, '{"schema": 2, "ty']).samples) == 1
+    with pytest.raises(Failure, match="line 2 is not JSON"):
+        results.parse([lines[0], "{", lines[1]])
+    with pytest.raises(Failure, match="format 2"):
+        results.parse(['{"schema": 1, "type": "munmap"}'])
+
+
+def test_what_has_failed_is_measured_again() -> None:
+    found = parsed(sample("off", 0), sample("on", 0, failed="no"))
+    assert found.done() == {("b-1", 2, "off", 0)}
+
+
+def test_page_stands_alone_and_escapes() -> None:
+    text = page.render([parsed(*rounds())])
+    assert "number &lt;1&gt;" in text
+    assert "<script" not in text and "http" not in text
+    assert "1.00 %" in text and "1.52" in text and "+21 %" in text
+    assert "Emulated CPUs" in text
+    assert text.count("<svg") == 2
+
+
+def test_page_says_what_failed() -> None:
+    text = page.render([parsed(*rounds(), sample("on", 7, failed="boom"), sample("off", 7))])
+    assert "failed: on, round 7: boom" in text
+
+
+def task(command: str, **values: Any) -> agent.Task:
+    fields = {"metrics": {"rate": "rate"}, "operations": "ops", "timeout": 60.0, **values}
+    return agent.Task(benchmark="b", mode="off", round=0, command=command, **fields)
+
+
+def test_agent_takes_what_the_last_line_says(tmp_path: Path) -> None:
+    line = '{"rate": 5, "ops": 7, "wrong": 1, "counters": {"x": 3}}'
+    record = agent.sample(task(f"echo text; echo '{line}'"), tmp_path)
+    assert record["metrics"] == {"rate": 5.0}
+    assert (record["operations"], record["wrong"]) == (7.0, 1)
+    assert record["counters"]["x"] == 3
+
+
+def test_agent_times_a_command_without_a_line(tmp_path: Path) -> None:
+    chosen = task("sleep 0.2; echo out", metrics={"time": "seconds"}, operations="seconds")
+    record = agent.sample(chosen, tmp_path)
+    assert record["metrics"]["time"] >= 0.2
+    assert len(record["output"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("echo no >&2; exit 3", "no; exit status 3"),
+        ("echo '{}'", "printed no 'rate'"),
+        ("""echo '{"rate": "x", "ops": 1}'""", "could not convert"),
+    ],
+)
+def test_agent_says_why_a_command_failed(tmp_path: Path, command: str, why: str) -> None:
+    assert why in agent.sample(task(command), tmp_path)["failed"]
+
+
+def test_agent_ends_what_does_not_end(tmp_path: Path) -> None:
+    record = agent.sample(task("sleep 1000 & sleep 1000", timeout=0.5), tmp_path)
+    assert "no end in time" in record["failed"]
+    assert subprocess.run(["pgrep", "-f", "^sleep 1000$"], check=False).returncode == 1
+
+
+def test_agent_carries_out_a_plan(tmp_path: Path) -> None:
+    line = '{"rate": 5, "ops": 7}'
+    todo = agent.Plan(["touch prepared"], [task(f"ls; echo '{line}'")], str(tmp_path), False, "")
+    file = tmp_path / "plan.json"
+    path = {"path": "/usr/bin:/bin"}
+    file.write_text(json.dumps({**json.loads(todo.text()), **path}), encoding="utf-8")
+    done = subprocess.run([*todo.words(), str(file)], capture_output=True, text=True, check=True)
+    kinds = [json.loads(text)["type"] for text in done.stdout.splitlines()]
+    assert kinds == ["environment", "sample"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["plan.json"]
+
+
+def test_progress_tells_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    told = runner.Progress(total=10, estimate=600.0)
+    told.sample("b", "")
+    told.sample("b", "broken")
+    assert "about 8 min left" in capsys.readouterr().err or told.failed == 1
+
+
+def test_verbs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "list"]) == 0
+    assert "munmap-2" in capsys.readouterr().out
+    lines = [json.dumps(r) for r in (SUITE, HOST, *rounds())]
+    (tmp_path / "samples.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert main(["bench", "compare", str(tmp_path)]) == 0
+    assert "1.00 %" in capsys.readouterr().out
+    assert main(["bench", "compare", "--json", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["ratios"]["rate"][0] == pytest.approx(1.52)
+    file = tmp_path / "page.html"
+    assert main(["bench", "report", str(tmp_path), "--html", str(file)]) == 0
+    assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "nothing"],
+        ["run", "--quick", "munmap-1"],
+        ["run", "--rounds", "0"],
+        ["run", "--seconds", "1e9"],
+        ["run", "--dir", "/tmp"],
+        ["run", "munmap-1", "--cpus", "3"],
+        ["compare", "/nonexistent"],
+        ["report", "/nonexistent", "--html", "x"],
+    ],
+)
+def test_wrong_use_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *words]) == 2
+    out, err = capsys.readouterr()
+    assert not out and len(err.splitlines()) == 1
+
+
+def test_python_words_find_the_package() -> None:
+    command = f"{plan.python_words()} -c 'import ceasefire.bench.suite'"
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
+    assert sys.executable in command
