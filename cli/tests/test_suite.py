@@ -57,7 +57,7 @@ def test_variants_fill_their_names_and_commands(suites: Path) -> None:
 def test_shipped_suites_are_read() -> None:
     benchmarks, found = spec.load_all()
     assert {"default", "quick"} <= set(found)
-    values = dict.fromkeys(("on", "disk", "work", "cpus", "seconds", "python"), "x")
+    values = dict.fromkeys(("on", "off", "disk", "work", "cpus", "seconds", "python"), "x")
     for bench in benchmarks.values():
         assert all("{" not in bench.command(mode, values) for mode in bench.modes), bench.name
 

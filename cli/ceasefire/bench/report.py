@@ -31,9 +31,7 @@ TABLE = "table.txt"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `bench report`."""
     parser.add_argument("folder", nargs="+", metavar="DIR", help="--out of `bench run` or `munmap`")
-    parser.add_argument(
-        "--html", metavar="FILE", help="write a page of all folders of `bench run`"
-    )
+    parser.add_argument("--html", metavar="FILE", help="write a page of all folders of `bench run`")
 
 
 def main(args: argparse.Namespace) -> int:

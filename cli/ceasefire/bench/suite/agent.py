@@ -164,7 +164,7 @@ def sample(task: Task, work: Path) -> dict[str, Any]:
     values = {"seconds": done.seconds, **line}
     try:
         metrics = {name: number(values, path) for name, path in task.metrics.items()}
-        operations = number(values, task.operations)
+        operations = number(values, task.operations) if task.operations else 1.0
     except (KeyError, TypeError, ValueError) as error:
         return {**record, "failed": f"the command printed no {error} in its last line"}
     return {

@@ -116,14 +116,13 @@ def prepares(boot: Boot, values: Mapping[str, str]) -> list[str]:
 
 def values_of(guest: Guest, window: float, disk: str, work: str) -> dict[str, str]:
     """Return the built-in parameters of a boot. disk, work: as the guest sees them."""
-    root = paths.checkout()
-    command = str(root / "ceasefire") if root is not None else "ceasefire"
     return {
         "cpus": str(guest.cpus),
         "seconds": f"{window:g}",
         "disk": disk,
         "work": work,
-        "on": shlex.join([command, "run"]) + " --",
+        "on": "fpr-run on",
+        "off": "fpr-run off",
         "python": python_words(),
     }
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ceasefire import counters
+from ceasefire import counters, paths
 from ceasefire.bench import records
 from ceasefire.bench.suite import plan
 from ceasefire.bench.suite.agent import SCHEMA, Plan
@@ -25,10 +25,11 @@ from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported
 from ceasefire.output import progress
 from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.command import DISK_DIR
+from ceasefire.vm.disks import ext4_image
 from ceasefire.vm.guest import accelerator
-from ceasefire.vm.spec import parse_disk
+from ceasefire.vm.spec import DiskSpec, parse_disk
 
-_MOUNTED = ("brd-ext4", "image")
+TREE = "tree"
 
 
 @dataclass
@@ -147,9 +148,9 @@ def _host_record(where: str, guest: plan.Guest, **facts: object) -> dict[str, ob
 
 def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress) -> None:
     guest = boot.guest
-    disks = tuple(parse_disk(text) for text in guest.disks)
-    disk = f"{DISK_DIR}/0" if disks else ""
-    work = disk if disks and disks[0].kind in _MOUNTED else ""
+    disks = tuple(_tree() if text == TREE else parse_disk(text) for text in guest.disks)
+    disk = (disks[0].mount or f"{DISK_DIR}/0") if disks else ""
+    work = disk if disks and disks[0].kind == "brd-ext4" else ""
     spec = GuestSpec(
         kernel=where.kernel,
         cpus=guest.cpus,
@@ -184,17 +185,29 @@ def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told:
     _judge(result.check(), result.stderr.decode(errors="replace"))
 
 
+def tree() -> Path:
+    """Return a folder with thousands of files: the kernel's documentation, or Debian's."""
+    own = paths.linux_dir() / "Documentation"
+    return own if own.is_dir() else Path("/usr/share/doc")
+
+
+def _tree() -> DiskSpec:
+    return DiskSpec("image", str(ext4_image(tree())), mount=str(tree()))
+
+
 def _in_place(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress) -> None:
     guest = boot.guest
     if guest.cpus > records.host_cpus():
         raise Failure(f"this machine has only {records.host_cpus()} CPUs, {guest.cpus} are wanted")
-    if any(disk not in ("brd-ext4",) and not disk.startswith("brd-ext4") for disk in guest.disks):
-        raise Failure(f"in place there is no disk {guest.disks[0]}: measure this in a guest")
+    odd = [disk for disk in guest.disks if disk != TREE and not disk.startswith("brd-ext4")]
+    if odd:
+        raise Failure(f"in place there is no disk {odd[0]}: measure this in a guest")
     fpr = counters.supported()
     folder.add(_host_record("in place", guest, memory=guest.memory, disks=[]))
     chosen = ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[: guest.cpus])
     with tempfile.TemporaryDirectory(dir=where.work or None) as place:
-        words = _agent(boot, suite, Path(place), place, place, fpr=fpr)
+        disk = str(tree()) if TREE in guest.disks else place
+        words = _agent(boot, suite, Path(place), disk, place, fpr=fpr)
         lines = Lines(folder, guest.cpus, told)
         process = subprocess.Popen(
             ["taskset", "-c", chosen, *words],

@@ -5,7 +5,8 @@ A benchmark is measured in several modes that alternate. Each mode is a shell co
 measured it prints as JSON, in its last line. The benchmark programs are in its PATH. `{name}` in a
 command is a parameter: those of the benchmark, and these:
 
-  {on}       words that run a program with FPR (`ceasefire run ... --`); only in front of one
+  {on}       words in front of a program that has it run with FPR
+  {off}      the same without, so that both are started alike
   {disk}     mount point or device of the first disk
   {work}     an empty folder on the first disk that holds a file system, else in memory
   {cpus}     number of CPUs
@@ -28,7 +29,7 @@ from ceasefire.errors import Failure, UsageError
 GROUPS = ("micro", "application", "overhead")
 BETTER = ("more", "less")
 BASELINE = "off"
-_BUILT_IN = {"on", "disk", "work", "cpus", "seconds", "python"}
+_BUILT_IN = {"on", "off", "disk", "work", "cpus", "seconds", "python"}
 _INSTALLED = Path("/usr/share/ceasefire/suites")
 # Parameters in parameters in parameters.
 _DEPTH = 4
@@ -54,10 +55,11 @@ class Benchmark:
     """One entry. The first metric is the one that is compared first.
 
     modes: from a name to its command; "off" is what the others are compared with. operations: the
-    path of the number that shootdowns are divided by. cpus: guests of these sizes. disks: as for
-    `ceasefire vm`. needs: programs that must be there. prepare: a command before all samples of a
-    boot. verify: "same" compares what all samples printed as `output`, "self" trusts `wrong`.
-    ideal: modes that show the most that can be had. paper: figures of the paper, by metric.
+    path of the number that shootdowns are divided by, "" for one a run. cpus: guests of these
+    sizes. disks: as for `ceasefire vm`, or "tree" for an image of a folder with many files. needs:
+    programs that must be there. prepare: a command before all samples of a boot. verify: "same"
+    compares what all samples printed as `output`, "self" trusts `wrong`. paper: figures of the
+    paper, by metric.
     """
 
     name: str
