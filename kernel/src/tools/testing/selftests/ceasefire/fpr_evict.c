@@ -291,6 +291,41 @@ static void others_first(void)
 	nobody_sees(p);
 }
 
+/* As few as reclaim takes at a time. */
+#define BITE	32
+
+/* Small bites until so many pages were left alone; how many were. */
+static long bite_until_left_alone(long wanted)
+{
+	long before = vmstat("fpr_evict_later"), later = 0;
+	int tries;
+
+	for (tries = 0; tries < TRIES && later < wanted; tries++) {
+		group_reclaim(BITE * PAGE);
+		later = vmstat("fpr_evict_later") - before;
+	}
+	return later;
+}
+
+/* The mapping has said that a use does not count: its pages get no younger. */
+static void use_does_not_count(void)
+{
+	struct tfile others;
+	long later;
+	char *p;
+
+	start(PAGES);
+	p = in_use();
+	MUST(madvise(p, LENGTH, MADV_RANDOM));
+	file_make(&others, ON_DISK, 64 * PAGES, OWN);
+	MUST(fdatasync(others.fd));
+	later = bite_until_left_alone(PAGES / 2);
+	ENSURE(later >= PAGES / 2,
+	       "reclaim came by %ld of %d pages, as if they were used", later,
+	       PAGES);
+	nobody_sees(p);
+}
+
 /* Many of them are made clean by one flush. */
 static void one_flush_for_many(void)
 {
@@ -328,6 +363,7 @@ int main(int argc, char **argv)
 		{ "secondary_mmu", secondary_mmu, 0 },
 		{ "random_advice", random_advice, 0 },
 		{ "others_first", others_first, 0 },
+		{ "use_does_not_count", use_does_not_count, 0 },
 		{ "one_flush_for_many", one_flush_for_many, 0 },
 	};
 
