@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * main.c - ycsb-bench: LMDB and LevelDB under the core workloads of YCSB
+ *
+ * What: runs the phases on one database and prints each as text or as a JSON
+ *       line. After each phase all records are read and counted.
+ * Who:  people. It knows nothing of FPR: `ceasefire run` or prctl() gives the
+ *       mappings of the stores MAP_FPR, as for any program.
+ */
+#include "check.h"
+#include "options.h"
+#include "run.h"
+#include "values.h"
+
+#include "../common/environment.h"
+#include "../common/util.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct ledger ledger;
+static struct result result;
+
+/* How many mappings of files of the database are there? */
+static unsigned int count_mappings(const char *folder)
+{
+	char path[PATH_MAX], line[PATH_MAX + 200];
+	unsigned int count = 0;
+	FILE *maps;
+	size_t length;
+
+	if (!realpath(folder, path))
+		die_errno("%s", folder);
+	length = strlen(path);
+	maps = fopen("/proc/self/maps", "re");
+	if (!maps)
+		die_errno("/proc/self/maps");
+	while (fgets(line, sizeof(line), maps)) {
+		const char *at = strchr(line, '/');
+
+		count += at && !strncmp(at, path, length) && at[length] == '/';
+	}
+	fclose(maps);
+	return count;
+}
+
+static double rate(const struct result *r)
+{
+	return (double)r->operations * 1e9 / (double)r->ns;
+}
+
+static void print_latency(const char *name, const struct latency *l)
+{
+	printf("\"%s\":{\"count\":%" PRIu64 ",\"p50\":%" PRIu64 ",\"p99\":%" PRIu64
+	       ",\"p999\":%" PRIu64 ",\"max\":%" PRIu64 "}", name, l->count,
+	       latency_quantile(l, 0.5), latency_quantile(l, 0.99),
+	       latency_quantile(l, 0.999), l->max);
+}
+
+static void print_json(const struct options *o, enum phase phase,
+		       unsigned int position, uint64_t rows, uint64_t wrong)
+{
+	enum distribution distribution = o->distribution == DISTRIBUTIONS ?
+		workloads[phase].distribution : o->distribution;
+
+	printf("{\"schema\":%d,\"type\":\"ycsb\",\"engine\":\"%s\",\"workload\":\"%s\"",
+	       JSON_SCHEMA, o->engine->name, workloads[phase].name);
+	printf(",\"position\":%u,\"threads\":%u,\"value_size\":%zu,\"seed\":%"
+	       PRIu64 ",\"mmap\":%s,\"sync\":%s", position, o->threads,
+	       o->value_size, o->seed, o->mapped ? "true" : "false",
+	       o->sync ? "true" : "false");
+	if (phase == LOAD)
+		printf(",\"batch\":%u", o->batch);
+	else
+		printf(",\"distribution\":\"%s\"",
+		       distribution_names[distribution]);
+	printf(",\"records\":%" PRIu64 ",\"mappings\":%u,\"wrong\":%" PRIu64,
+	       rows, count_mappings(o->folder), wrong);
+	printf(",\"ops\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"rate\":%.3f,\"latency\":{",
+	       result.operations, result.ns, rate(&result));
+	print_latency("all", &result.all);
+	for (unsigned int op = 0; op < OPERATIONS; op++) {
+		if (!result.latency[op].count)
+			continue;
+		putchar(',');
+		print_latency(operation_names[op], &result.latency[op]);
+	}
+	printf("},\"counters\":");
+	counters_print_json(&result.counters, stdout);
+	printf("}\n");
+	fflush(stdout);
+}
+
+static void print_text(const struct options *o, enum phase phase, uint64_t rows)
+{
+	int64_t received = counters_get(&result.counters,
+					"nr_tlb_remote_flush_received");
+	const struct latency *l = &result.all;
+
+	printf("%s %-4s  %9.0f %s/s  p50 %.1f  p99 %.1f  p99.9 %.1f us  %"
+	       PRIu64 " records", o->engine->name, workloads[phase].name,
+	       rate(&result), phase == LOAD ? "records" : "operations",
+	       (double)latency_quantile(l, 0.5) / 1e3,
+	       (double)latency_quantile(l, 0.99) / 1e3,
+	       (double)latency_quantile(l, 0.999) / 1e3, rows);
+	if (received >= 0)
+		printf("  %.4f shootdowns received per operation",
+		       (double)received / (double)result.operations);
+	printf("\n");
+	fflush(stdout);
+}
+
+static void print_operations(const struct options *o)
+{
+	const struct workload *workload = &workloads[o->phases[0]];
+	bool loads = o->phases[0] == LOAD;
+	const struct chooser_setup setup = {
+		.workload = workload,
+		.distribution = o->distribution == DISTRIBUTIONS ?
+				workload->distribution : o->distribution,
+		.last = &ledger.last,
+		.operations = o->print,
+		.seed = o->seed,
+		.stream = chooser_stream(workload, 0),
+	};
+	struct chooser chooser;
+
+	for (uint64_t i = 0; !loads && i < o->records; i++)
+		ledger_inserted(&ledger, ledger_claim(&ledger, 1));
+	chooser_init(&chooser, &setup);
+	for (uint64_t i = 0; i < o->print; i++) {
+		struct request request;
+		char name[KEY_SIZE];
+
+		chooser_next(&chooser, &request);
+		if (request.operation == OP_INSERT) {
+			request.key = ledger_claim(&ledger, 1);
+			ledger_inserted(&ledger, request.key);
+		}
+		key_name(name, request.key);
+		printf("%s %" PRIu64 " %s", operation_names[request.operation],
+		       request.key, name);
+		if (request.operation == OP_SCAN)
+			printf(" %u", request.length);
+		putchar('\n');
+	}
+	if (fflush(stdout) || ferror(stdout))
+		die_errno("cannot write");
+}
+
+static void *open_database(const struct options *o)
+{
+	bool loads = o->phases[0] == LOAD;
+	uint64_t rows;
+	void *database, *session;
+
+	if (loads && mkdir(o->folder, 0777) && errno != EEXIST)
+		die(EXIT_USAGE, "cannot make %s: %s", o->folder, strerror(errno));
+	if (!loads && access(o->folder, W_OK))
+		die(EXIT_USAGE, "cannot use %s: %s", o->folder, strerror(errno));
+	database = o->engine->open(o);
+	session = o->engine->attach(database);
+	rows = check_rows(&ledger, o->engine, session, true);
+	o->engine->detach(session);
+	if (loads && rows)
+		die(EXIT_USAGE, "%s has records already: remove it, or leave the workload load out",
+		    o->folder);
+	if (!loads && rows < 2)
+		die(EXIT_USAGE, "%s has no records: begin with the workload load",
+		    o->folder);
+	return database;
+}
+
+static uint64_t count_rows(const struct options *o, void *database)
+{
+	void *session = o->engine->attach(database);
+	uint64_t rows = check_rows(&ledger, o->engine, session, false);
+
+	o->engine->detach(session);
+	return rows;
+}
+
+static void end_if_wrong(void)
+{
+	uint64_t wrong = atomic_load(&ledger.wrong);
+
+	if (wrong)
+		die(EXIT_FAILED, "%" PRIu64 " times wrong data", wrong);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	void *database;
+
+	set_program_name("ycsb-bench");
+	options_parse(&o, argc, argv);
+	ledger_init(&ledger, o.value_size, o.threads == 1);
+	if (o.print) {
+		print_operations(&o);
+		return EXIT_OK;
+	}
+	database = open_database(&o);
+	end_if_wrong();
+	if (o.json)
+		print_environment_json("ycsb-bench", stdout);
+	for (unsigned int i = 0; i < o.phase_count; i++) {
+		uint64_t wrong = atomic_load(&ledger.wrong), rows;
+
+		phase_run(&result, &o, o.phases[i], database, &ledger);
+		rows = count_rows(&o, database);
+		wrong = atomic_load(&ledger.wrong) - wrong;
+		if (o.json)
+			print_json(&o, o.phases[i], i, rows, wrong);
+		else
+			print_text(&o, o.phases[i], rows);
+	}
+	o.engine->close(database);
+	end_if_wrong();
+	return EXIT_OK;
+}

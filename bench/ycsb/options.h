@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* options.h - what ycsb-bench is asked to do; see options.c. */
+#ifndef YCSB_OPTIONS_H
+#define YCSB_OPTIONS_H
+
+#include "engine.h"
+#include "workload.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAX_PHASES 64
+#define MAX_THREADS 512
+
+struct options {
+	const struct engine_ops *engine;
+	enum phase phases[MAX_PHASES];
+	unsigned int phase_count;
+	const char *folder;		/* --dir */
+	uint64_t records;		/* of the load phase */
+	uint64_t operations;		/* of a phase, all threads together */
+	double seconds;			/* instead, or 0 */
+	unsigned int threads;
+	unsigned int batch;		/* records of a write while loading */
+	size_t value_size;
+	uint64_t seed;
+	enum distribution distribution;	/* DISTRIBUTIONS: as the workload says */
+	bool sync;
+	bool mapped;			/* --mmap */
+	uint64_t map_size;		/* bytes; LMDB, 0: chosen by the records */
+	bool no_read_ahead;		/* LMDB */
+	uint64_t cache;			/* bytes; LevelDB, 0: its own default */
+	unsigned int open_files;	/* LevelDB, 0: its own default */
+	uint64_t file_size;		/* bytes; LevelDB, 0: its own default */
+	uint64_t print;			/* --print-operations, 0: run */
+	bool json;
+};
+
+void options_parse(struct options *options, int argc, char **argv);
+
+#endif /* YCSB_OPTIONS_H */
