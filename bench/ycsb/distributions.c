@@ -107,13 +107,16 @@ void zipfian_grow(struct zipfian *z, uint64_t items)
 uint64_t zipfian_rank(const struct zipfian *z, double unit)
 {
 	double scaled = unit * z->zeta;
+	uint64_t rank;
 
 	if (scaled < 1)
 		return 0;
 	if (scaled < 1 + pow(0.5, z->theta))
 		return 1;
-	return (uint64_t)((double)z->items *
+	rank = (uint64_t)((double)z->items *
 			  pow(z->eta * unit - z->eta + 1, z->alpha));
+	/* Rounded up from the very last unit. */
+	return rank < z->items ? rank : z->items - 1;
 }
 
 /*
