@@ -26,6 +26,7 @@ struct run {
 	pthread_barrier_t ready;	/* all threads and phase_run() */
 	pthread_barrier_t go;
 	uint64_t end_ns;		/* 0: until all operations are done */
+	uint64_t expected;		/* operations, for the choice of keys */
 };
 
 struct worker {
@@ -139,7 +140,7 @@ static void choose_and_operate(struct worker *w)
 		.distribution = o->distribution == DISTRIBUTIONS ?
 				w->run->workload->distribution : o->distribution,
 		.last = &w->run->ledger->last,
-		.operations = o->operations,
+		.operations = w->run->expected,
 		.seed = o->seed,
 		.stream = chooser_stream(w->run->workload, w->index),
 	};
@@ -229,8 +230,12 @@ void phase_run(struct result *result, const struct options *options,
 	pthread_barrier_wait(&run.ready);
 	counters_read(&before);
 	start = now_ns();
-	if (options->seconds > 0 && phase != LOAD)
+	run.expected = options->operations;
+	if (options->seconds > 0 && phase != LOAD) {
 		run.end_ns = start + (uint64_t)(options->seconds * 1e9);
+		/* Nobody knows; once for each record is a guess. */
+		run.expected = ledger_records(ledger);
+	}
 	pthread_barrier_wait(&run.go);
 	for (unsigned int i = 0; i < options->threads; i++)
 		pthread_join(workers[i].thread, NULL);
