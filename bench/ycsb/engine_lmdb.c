@@ -34,12 +34,15 @@ static void check(int error, const char *what)
 		die(EXIT_FAILED, "LMDB: %s: %s", what, mdb_strerror(error));
 }
 
+/* 0: as large as it was when the database was made. */
 static size_t map_size(const struct options *o)
 {
 	/* A page that is half full, and as much again for copies of pages. */
 	uint64_t size = 4 * o->records * (o->value_size + 64) + (1u << 30);
 
-	return o->map_size ? o->map_size : size;
+	if (o->map_size)
+		return o->map_size;
+	return o->phases[0] == LOAD ? size : 0;
 }
 
 static void *lmdb_open(const struct options *o)
@@ -53,7 +56,8 @@ static void *lmdb_open(const struct options *o)
 	if (!d)
 		die(EXIT_FAILED, "out of memory");
 	check(mdb_env_create(&d->env), "create");
-	check(mdb_env_set_mapsize(d->env, map_size(o)), "map size");
+	if (map_size(o))
+		check(mdb_env_set_mapsize(d->env, map_size(o)), "map size");
 	check(mdb_env_set_maxreaders(d->env, o->threads + 1), "readers");
 	check(mdb_env_open(d->env, o->folder, flags, 0666), "open");
 	check(mdb_txn_begin(d->env, NULL, 0, &txn), "begin");

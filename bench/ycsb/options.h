@@ -28,7 +28,7 @@ struct options {
 	enum distribution distribution;	/* DISTRIBUTIONS: as the workload says */
 	bool sync;
 	bool mapped;			/* --mmap */
-	uint64_t map_size;		/* bytes; LMDB, 0: chosen by the records */
+	uint64_t map_size;		/* bytes; LMDB, 0: by the records, or as it is */
 	bool no_read_ahead;		/* LMDB */
 	uint64_t cache;			/* bytes; LevelDB, 0: its own default */
 	unsigned int open_files;	/* LevelDB, 0: its own default */
