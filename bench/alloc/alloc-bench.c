@@ -11,8 +11,8 @@
  */
 #include "../common/counters.h"
 #include "../common/environment.h"
+#include "../common/latency.h"
 #include "../common/util.h"
-#include "latency.h"
 
 #include <errno.h>
 #include <fcntl.h>

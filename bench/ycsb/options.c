@@ -31,6 +31,8 @@ static const char help[] =
 "  --threads N        (one for each CPU)\n"
 "  --value-size N     bytes (1000)\n"
 "  --batch N          records of a write while loading (1)\n"
+"  --only-loaded      trust that the database is as load left it: do not read\n"
+"                     all of it before and after (workload c alone)\n"
 "  --sync             each write waits for the disk\n"
 "  --distribution D   zipfian, latest or uniform for all phases (as YCSB has it)\n"
 "  --seed N           of all choices (1)\n"
@@ -47,7 +49,7 @@ static const char help[] =
 "Exit status: 0, 1 wrong data or an error, 2 wrong use.\n";
 
 enum { ENGINE = 256, WORKLOAD, DIR, RECORDS, OPERATIONS_, SECONDS, THREADS,
-       VALUE_SIZE, BATCH, SYNC, DISTRIBUTION, SEED, MMAP, MAP_SIZE,
+       VALUE_SIZE, BATCH, ONLY_LOADED, SYNC, DISTRIBUTION, SEED, MMAP, MAP_SIZE,
        NO_READ_AHEAD, CACHE, OPEN_FILES, FILE_SIZE, PRINT, JSON, HELP };
 
 static const struct option long_options[] = {
@@ -60,6 +62,7 @@ static const struct option long_options[] = {
 	{ "threads", required_argument, NULL, THREADS },
 	{ "value-size", required_argument, NULL, VALUE_SIZE },
 	{ "batch", required_argument, NULL, BATCH },
+	{ "only-loaded", no_argument, NULL, ONLY_LOADED },
 	{ "sync", no_argument, NULL, SYNC },
 	{ "distribution", required_argument, NULL, DISTRIBUTION },
 	{ "seed", required_argument, NULL, SEED },
@@ -145,6 +148,8 @@ static void check(const struct options *o, bool count_given)
 		return;
 	if (!o->folder)
 		die(EXIT_USAGE, "--dir is missing: where is the database to be?");
+	if (o->only_loaded && (o->phase_count != 1 || o->phases[0] != WORKLOAD_C))
+		die(EXIT_USAGE, "--only-loaded is for the workload c alone");
 	if (count_given && o->seconds > 0)
 		die(EXIT_USAGE, "give --operations or --seconds, not both");
 	if (lmdb && !o->mapped)
@@ -184,6 +189,9 @@ static void apply(struct options *o, int option)
 	case BATCH:
 		o->batch = (unsigned int)
 			parse_number("--batch", optarg, 1, 100000);
+		break;
+	case ONLY_LOADED:
+		o->only_loaded = true;
 		break;
 	case SYNC:
 		o->sync = true;

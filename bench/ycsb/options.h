@@ -27,6 +27,7 @@ struct options {
 	uint64_t seed;
 	enum distribution distribution;	/* DISTRIBUTIONS: as the workload says */
 	bool sync;
+	bool only_loaded;		/* --only-loaded: with its first versions */
 	bool mapped;			/* --mmap */
 	uint64_t map_size;		/* bytes; LMDB, 0: by the records, or as it is */
 	bool no_read_ahead;		/* LMDB */

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ceasefire import counters, paths
+from ceasefire import counters
 from ceasefire.bench import records
-from ceasefire.bench.suite import plan
+from ceasefire.bench.suite import data, plan
 from ceasefire.bench.suite.agent import SCHEMA, Plan
 from ceasefire.bench.suite.results import Folder
 from ceasefire.bench.suite.spec import Suite
@@ -25,11 +25,7 @@ from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported
 from ceasefire.output import progress
 from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.command import DISK_DIR
-from ceasefire.vm.disks import ext4_image
 from ceasefire.vm.guest import accelerator
-from ceasefire.vm.spec import DiskSpec, parse_disk
-
-TREE = "tree"
 
 
 @dataclass
@@ -148,7 +144,7 @@ def _host_record(where: str, guest: plan.Guest, **facts: object) -> dict[str, ob
 
 def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress) -> None:
     guest = boot.guest
-    disks = tuple(_tree() if text == TREE else parse_disk(text) for text in guest.disks)
+    disks = tuple(data.disk(text) for text in guest.disks)
     disk = (disks[0].mount or f"{DISK_DIR}/0") if disks else ""
     work = disk if disks and disks[0].kind == "brd-ext4" else ""
     spec = GuestSpec(
@@ -185,29 +181,19 @@ def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told:
     _judge(result.check(), result.stderr.decode(errors="replace"))
 
 
-def tree() -> Path:
-    """Return a folder with thousands of files: the kernel's documentation, or Debian's."""
-    own = paths.linux_dir() / "Documentation"
-    return own if own.is_dir() else Path("/usr/share/doc")
-
-
-def _tree() -> DiskSpec:
-    return DiskSpec("image", str(ext4_image(tree())), mount=str(tree()))
-
-
 def _in_place(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress) -> None:
     guest = boot.guest
     if guest.cpus > records.host_cpus():
         raise Failure(f"this machine has only {records.host_cpus()} CPUs, {guest.cpus} are wanted")
-    odd = [disk for disk in guest.disks if disk != TREE and not disk.startswith("brd-ext4")]
+    odd = [text for text in guest.disks if not data.has_files(text)]
     if odd:
         raise Failure(f"in place there is no disk {odd[0]}: measure this in a guest")
     fpr = counters.supported()
     folder.add(_host_record("in place", guest, memory=guest.memory, disks=[]))
     chosen = ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[: guest.cpus])
     with tempfile.TemporaryDirectory(dir=where.work or None) as place:
-        disk = str(tree()) if TREE in guest.disks else place
-        words = _agent(boot, suite, Path(place), disk, place, fpr=fpr)
+        disk = data.folder(guest.disks[0]) if guest.disks else None
+        words = _agent(boot, suite, Path(place), str(disk or place), place, fpr=fpr)
         lines = Lines(folder, guest.cpus, told)
         process = subprocess.Popen(
             ["taskset", "-c", chosen, *words],
