@@ -38,7 +38,8 @@
  *
  * What is evicted with the bit set is flushed for as ever. Pages with a debt
  * reclaim rather leaves alone for one more round, until too many wait or until
- * it finds little else; then one flush settles them all.
+ * it finds little else; then one flush settles them all. If there are only a few
+ * by then, they are evicted like any page, with the flush that reclaim sends.
  *
  * Locks: page table lock (first two), folio lock (third).
  * Callers: ptep_test_and_clear_young(), folio_referenced_one(),
@@ -48,6 +49,7 @@
 #include <linux/mm_inline.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mmzone.h>
+#include <linux/swap.h>
 #include <linux/swapops.h>
 #include <linux/vmstat.h>
 
@@ -57,6 +59,9 @@
 
 /* So many pages that reclaim has left alone are worth a flush. */
 #define FPR_EVICT_BATCH		1024
+
+/* With fewer, the flush that reclaim sends for what it unmaps is as good. */
+#define FPR_EVICT_FEW		SWAP_CLUSTER_MAX
 
 /* Reclaim that has got this far finds nothing else. */
 #define FPR_EVICT_PRIORITY	(DEF_PRIORITY / 2)
@@ -216,14 +221,16 @@ bool __fpr_evict_later(struct folio *folio, int priority)
 {
 	struct fpr_ctx *ctx;
 	bool later = false;
+	int kept;
 
 	rcu_read_lock();
 	ctx = fpr_evict_owner(folio);
 	if (ctx) {
+		kept = atomic_inc_return(&ctx->kept);
 		later = priority > FPR_EVICT_PRIORITY &&
-			atomic_inc_return(&ctx->kept) < FPR_EVICT_BATCH &&
+			kept < FPR_EVICT_BATCH &&
 			!fpr_mutated(MUTATE_fpr_evict_now);
-		if (!later)
+		if (!later && kept >= FPR_EVICT_FEW)
 			fpr_evict_settle(ctx);
 	}
 	rcu_read_unlock();
