@@ -36,6 +36,8 @@ VERBS = (
     Verb("run", "ceasefire.run", "run a program with its file mappings recycled"),
     Verb("try", "ceasefire.try_", "judge a program on the patched kernel in a virtual machine"),
     Verb("stat", "ceasefire.stat", "count shootdowns and what was done instead of them"),
+    Verb("record", "ceasefire.record.cli", "record where a program's shootdowns come from"),
+    Verb("advise", "ceasefire.record.advise", "tell what FPR would save a program"),
     Verb("maps", "ceasefire.maps", "show which mappings of a process recycle their frames"),
     Verb("doctor", "ceasefire.doctor", "check what this machine has and what it lacks"),
     Verb("bench", "ceasefire.bench.cli", "measure munmap and the length of the kernel's paths"),

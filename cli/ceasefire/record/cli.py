@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Record where the TLB shootdowns of a program come from, on any x86-64 kernel.
+
+With a command: from its start to its end, with all that it starts; the exit status is the
+command's. With -p: a process that runs, until it ends, Ctrl-C, or --seconds are over. Takes the
+rights of root. `ceasefire advise -i FILE` makes a page of the recording.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from ceasefire.cmdline import add_command, command_of
+from ceasefire.errors import Failure, UsageError
+from ceasefire.record.model import to_json
+from ceasefire.record.recorder import NotStarted, Recorder, Result
+from ceasefire.sizes import parse_size
+
+_DEFAULT = "ceasefire.json"
+_LEAST, _MOST = 64, 1 << 20
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare what is recorded; the same for `record` and `advise`."""
+    parser.add_argument("-p", "--pid", type=int, metavar="PID", help="a process that runs already")
+    parser.add_argument(
+        "--seconds", type=float, metavar="SEC", help="with -p: stop after this long"
+    )
+    parser.add_argument(
+        "--buffer",
+        metavar="SIZE",
+        help="memory for events, for each CPU and twice, such as 4M (default: what is free)",
+    )
+    add_command(parser)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `ceasefire record`."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default=_DEFAULT,
+        help=f"the recording (default: {_DEFAULT})",
+    )
+    add_source(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Record, and write the recording."""
+    check_source(args, "ceasefire record -- rg --mmap PATTERN DIR")
+    target = Path(args.output)
+    check_target(target)
+    try:
+        result = record(args)
+    except NotStarted as problem:
+        print(f"ceasefire record: {problem}", file=sys.stderr)
+        return problem.status
+    write(target, json.dumps(to_json(result.recording), indent=1) + "\n")
+    sent = result.recording.total().sent
+    print(
+        f"ceasefire record: {sent:,} shootdowns: `ceasefire advise -i {target}` tells of them",
+        file=sys.stderr,
+    )
+    return result.status
+
+
+def check_source(args: argparse.Namespace, example: str, *, optional: bool = False) -> None:
+    """Raise if the options say nothing, or too much."""
+    command = command_of(args, example, optional=True)
+    if args.pid is not None:
+        if command:
+            raise UsageError("a command does not go with -p: leave one of them out")
+        if args.pid < 1:
+            raise UsageError(f"-p {args.pid}: it is at least 1")
+    elif args.seconds is not None:
+        raise UsageError("--seconds goes with -p: a command is recorded to its end")
+    elif not command and not optional:
+        raise UsageError(f"say what to record: -p PID, or a command, for example `{example}`")
+    if args.seconds is not None and args.seconds <= 0:
+        raise UsageError(f"--seconds {args.seconds:g}: it is more than 0")
+    buffer_kib(args)
+
+
+def buffer_kib(args: argparse.Namespace) -> int | None:
+    """Return the size of the buffers that was asked for."""
+    if args.buffer is None:
+        return None
+    size = parse_size(args.buffer) >> 10
+    if not _LEAST <= size <= _MOST:
+        raise UsageError(f"--buffer {args.buffer}: it is 64K to 1G")
+    return size
+
+
+def record(args: argparse.Namespace) -> Result:
+    """Record what the options say."""
+    recorder = Recorder(buffer_kib(args))
+    if args.pid is not None:
+        return recorder.process(args.pid, args.seconds)
+    sys.stdout.flush()
+    return recorder.command(command_of(args, ""))
+
+
+def check_target(path: Path) -> None:
+    """Raise, before anything is run, if a file cannot be written."""
+    folder = path.parent
+    if path.is_dir():
+        raise Failure(f"{path} is a directory")
+    if not folder.is_dir():
+        raise Failure(f"{folder}: there is no such directory")
+    if not os.access(folder, os.W_OK):
+        raise Failure(f"{folder}: not allowed to write there")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, whole or not at all. Something that is no regular file is written to."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

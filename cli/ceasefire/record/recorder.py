@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs a program, or looks at one, while the kernel records; returns what came of it.
+
+The buffers are read only when they fill up, and after the end: reading takes a CPU, and a
+program that shares its CPUs with a reader sends fewer shootdowns. /proc/PID/maps is read a few
+times, for the names of files and functions.
+"""
+
+import contextlib
+import os
+import platform
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from ceasefire import counters
+from ceasefire.errors import (
+    EXIT_NOT_EXECUTABLE,
+    EXIT_NOT_FOUND,
+    Failure,
+    Unsupported,
+    UsageError,
+)
+from ceasefire.record import parse, stacks
+from ceasefire.record.attribute import Attributor
+from ceasefire.record.mappings import Region, parse_maps
+from ceasefire.record.model import Environment, Recording, Site
+from ceasefire.record.tracefs import SENT, Session, default_buffer_kib, find
+
+# They send shootdowns for all programs: reclaim, compaction, huge pages, merging.
+_KERNEL_THREADS = ("kswapd", "kcompactd", "khugepaged", "ksmd")
+_TICK = 0.02
+_FULL = 0.25
+_LOOK_FULL = 0.2
+# When to look at the mappings of the program: soon, as many end soon, and then rarely.
+_LOOKS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_LOOK_LATER = 1.0
+_MAX_PROCESSES = 64
+# A stack is written a moment after its event.
+_SAME = 0.001
+
+
+@dataclass(frozen=True)
+class Result:
+    """The recording, and the exit status of the program."""
+
+    recording: Recording
+    status: int
+
+
+class Reader:
+    """Brings events, stacks and mappings together, in the order of time."""
+
+    def __init__(self, session: Session) -> None:
+        """session: what to read from."""
+        self.state = Attributor()
+        self.damage = parse.Damage()
+        self._session = session
+        self._stack_reader = parse.StackReader(self.damage)
+        self._newest = 0.0
+        self._stacks: dict[int, deque[parse.Stack]] = {}
+        self._maps: deque[tuple[float, int, list[Region]]] = deque()
+
+    def saw_maps(self, tid: int, regions: list[Region]) -> None:
+        """Keep what was read from /proc/PID/maps until its time has come."""
+        self._maps.append((time.clock_gettime(time.CLOCK_MONOTONIC), tid, regions))
+
+    def drain(self) -> None:
+        """Take everything from the buffers."""
+        for text in self._session.calls():
+            events = list(parse.events(text.split("\n"), self.damage))
+            if any(map(_is_sent, events)):
+                self._read_stacks(events[-1].time)
+            for event in events:
+                self._feed(event)
+
+    def _read_stacks(self, until: float) -> None:
+        """Read stacks up to a time, so that not all are in memory at once."""
+        if self._newest > until and (self._stack_reader.oldest() or self._newest) > until:
+            return
+        for text in self._session.stacks():
+            self._keep(self._stack_reader.feed(text.split("\n")))
+            if self._newest > until and (self._stack_reader.oldest() or self._newest) > until:
+                return
+        self._keep(self._stack_reader.end())
+
+    def _keep(self, some: Iterator[parse.Stack]) -> None:
+        for stack in some:
+            self._newest = max(self._newest, stack.time)
+            self._stacks.setdefault(stack.tid, deque()).append(stack)
+
+    def _feed(self, event: parse.Event) -> None:
+        while self._maps and self._maps[0][0] <= event.time:
+            _, tid, regions = self._maps.popleft()
+            self.state.learn(tid, regions)
+        stack = None
+        if _is_sent(event):
+            waiting = self._stacks.get(event.tid)
+            while waiting and waiting[0].time < event.time - _SAME:
+                waiting.popleft()
+            if waiting and waiting[0].time < event.time + _SAME:
+                stack = waiting.popleft()
+        self.state.feed(event, stack)
+
+    def end(self) -> None:
+        """All was read."""
+        self.drain()
+        while self._maps:
+            _, tid, regions = self._maps.popleft()
+            self.state.learn(tid, regions)
+        self.state.end()
+
+
+def _is_sent(event: parse.Event) -> bool:
+    return event.name == "tlb_flush" and parse.flushed(event.rest) == SENT
+
+
+class Recorder:
+    """Records one program."""
+
+    def __init__(self, buffer_kib: int | None) -> None:
+        """buffer_kib: for each CPU; None chooses."""
+        root = find()
+        if platform.machine() != "x86_64":
+            raise Unsupported("only x86-64 tells its shootdowns")
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
+        size = buffer_kib or default_buffer_kib(meminfo, os.cpu_count() or 1)
+        self._session = Session(root, size)
+        self._before: dict[str, int] = {}
+        self._start = 0.0
+        self._environment = Environment([], "", 0, False, False)
+
+    def command(self, words: Sequence[str]) -> Result:
+        """Run a command to its end. Ctrl-C is for the command, as under a shell."""
+        self._environment = environment(words)
+        with self._session as session, _signals() as seen:
+            reader = Reader(session)
+            child = Child(words)
+            try:
+                session.follow([child.pid, *kernel_threads()])
+                self._begin()
+                problem = child.release()
+                if problem:
+                    raise NotStarted(words[0], problem)
+                self._watch(reader, [child.pid], lambda: child.ended(seen))
+            except BaseException:
+                child.kill()
+                raise
+            return Result(self._finish(reader), child.status)
+
+    def process(self, pid: int, seconds: float | None) -> Result:
+        """Look at a process that runs, with what it has started, until it ends or time is up."""
+        self._environment = environment(["-p", str(pid)])
+        with self._session as session, _signals() as seen:
+            reader = Reader(session)
+            family = descendants(pid)
+            tasks: list[int] = []
+            for one in family:
+                tids = threads(one)
+                reader.state.process(name_of(one), tids, maps_of(one))
+                tasks += tids
+            if not tasks:
+                raise UsageError(f"-p {pid}: there is no such process")
+            session.follow([*tasks, *kernel_threads()])
+            self._begin()
+            end = None if seconds is None else time.monotonic() + seconds
+
+            def over() -> bool:
+                late = end is not None and time.monotonic() >= end
+                return late or bool(seen) or not Path(f"/proc/{pid}").is_dir()
+
+            self._watch(reader, family, over)
+            return Result(self._finish(reader), 0)
+
+    def _begin(self) -> None:
+        self._before = tlb_counters()
+        self._start = time.monotonic()
+        self._session.start()
+
+    def _watch(self, reader: Reader, family: Sequence[int], over: Callable[[], bool]) -> None:
+        """Wait for the end; meanwhile look at mappings, and empty buffers before they are full."""
+        looks = iter(_LOOKS)
+        next_look = self._start + next(looks)
+        next_fill = self._start + _LOOK_FULL
+        while not over():
+            now = time.monotonic()
+            if now >= next_look:
+                for pid in tree(family):
+                    regions = maps_of(pid)
+                    if regions:
+                        reader.saw_maps(pid, regions)
+                delay = next(looks, None)
+                next_look = self._start + delay if delay else now + _LOOK_LATER
+            if now >= next_fill:
+                next_fill = now + _LOOK_FULL
+                if self._session.used() > _FULL:
+                    reader.drain()
+            time.sleep(max(0.001, min(_TICK, next_look - time.monotonic())))
+
+    def _finish(self, reader: Reader) -> Recording:
+        seconds = time.monotonic() - self._start
+        self._session.stop()
+        after = tlb_counters()
+        # Before reading, which takes events away from the buffers but not from these numbers.
+        reader.end()
+        state = reader.state
+        recording = Recording(
+            environment=self._environment,
+            causes=state.causes,
+            programs=state.programs,
+            why_not=dict(state.why_not),
+            by_source=state.by_source,
+            files=dict(state.files.most_common(_MAX_FILES)),
+            calls=state.calls,
+            sites=sites(state),
+            lost=self._session.lost() or reader.damage.lost,
+            unread=reader.damage.unread,
+            missing=list(self._session.missing),
+        )
+        recording.environment.seconds = round(seconds, 6)
+        if counters.SENT in after:
+            delta = counters.difference(self._before, after)
+            recording.machine_sent = delta[counters.SENT]
+            recording.machine_received = delta[counters.RECEIVED]
+        return recording
+
+
+_MAX_FILES = 100
+
+
+class NotStarted(Failure):
+    """The command cannot be executed."""
+
+    def __init__(self, name: str, number: int) -> None:
+        """number: errno."""
+        missing = number == 2
+        text = "command not found" if missing else os.strerror(number)
+        super().__init__(f"{name}: {text}")
+        self.status = EXIT_NOT_FOUND if missing else EXIT_NOT_EXECUTABLE
+
+
+class Child:
+    """The user's program, which waits to be released before it is executed."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        """Fork."""
+        gate, self._gate = os.pipe()
+        self._answer, answer = os.pipe()
+        self.status = 0
+        self._alive = True
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(words, gate, answer, (self._gate, self._answer))
+        os.close(gate)
+        os.close(answer)
+
+    def release(self) -> int:
+        """Let it execute the program; return why it could not, an errno, or 0."""
+        os.write(self._gate, b"x")
+        os.close(self._gate)
+        text = os.read(self._answer, 16)
+        os.close(self._answer)
+        return int(text) if text else 0
+
+    def ended(self, signals: list[int]) -> bool:
+        """Say whether it has ended. A signal to end us, other than Ctrl-C, is passed on to it."""
+        while signals:
+            number = signals.pop()
+            if number != signal.SIGINT:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, number)
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid == 0:
+            return False
+        code = os.waitstatus_to_exitcode(status)
+        self.status = code if code >= 0 else 128 - code
+        self._alive = False
+        return True
+
+    def kill(self) -> None:
+        """End it if it is still there."""
+        if self._alive:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+
+
+def _become(words: Sequence[str], gate: int, answer: int, others: Sequence[int]) -> None:
+    """Wait, and execute the program; in the child."""
+    try:
+        for number in others:
+            os.close(number)
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(name, signal.SIG_DFL)
+        if os.read(gate, 1):
+            os.execvp(words[0], list(words))
+    except OSError as error:
+        os.write(answer, str(error.errno).encode())
+    finally:
+        os._exit(EXIT_NOT_FOUND)
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collect signals to end instead of ending: what is recorded so far is worth a page."""
+    seen: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        seen.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [(number, signal.signal(number, note)) for number in numbers]
+    try:
+        yield seen
+    finally:
+        for number, action in before:
+            signal.signal(number, action)
+
+
+def sites(state: Attributor) -> list[Site]:
+    """Return the call sites with names, the most frequent first."""
+    symbols = stacks.Symbols()
+    by_image: dict[int, list[tuple[int, ...]]] = {}
+    images = {}
+    for image, (_, _, user) in state.sites:
+        images[id(image)] = image
+        by_image.setdefault(id(image), []).append(user)
+    for key, some in by_image.items():
+        symbols.resolve(images[key].regions.values(), some)
+    merged: dict[tuple[str, str, tuple[str, ...]], Site] = {}
+    for (image, (program, cause, user)), part in state.sites.items():
+        frames = symbols.names(image.regions.values(), user)
+        site = merged.get((program, cause, tuple(frames)))
+        if site is None:
+            merged[(program, cause, tuple(frames))] = Site(program, cause, frames, part)
+            continue
+        for name in vars(part):
+            setattr(site.sum, name, getattr(site.sum, name) + getattr(part, name))
+    return sorted(merged.values(), key=lambda site: -site.sum.sent)
+
+
+def environment(words: Sequence[str]) -> Environment:
+    """Say what is recorded and where."""
+    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    return Environment(
+        command=list(words),
+        release=platform.release(),
+        cpus=len(os.sched_getaffinity(0)),
+        emulated="QEMU TCG CPU" in cpuinfo,
+        fpr=counters.supported(),
+    )
+
+
+def tlb_counters() -> dict[str, int]:
+    """Return what the kernel counts of shootdowns, nothing if it does not."""
+    return counters.parse_vmstat(counters.VMSTAT.read_text(encoding="ascii"))
+
+
+def kernel_threads() -> list[int]:
+    """Return the threads of the kernel that take memory from programs."""
+    return [pid for pid in _pids() if name_of(pid).startswith(_KERNEL_THREADS) and not _exe(pid)]
+
+
+def _exe(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/exe").readlink())
+    except OSError:
+        return ""
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
+def name_of(pid: int) -> str:
+    """Return the name of a process; empty if it has gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def threads(pid: int) -> list[int]:
+    """Return the threads of a process."""
+    try:
+        return [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+
+
+def maps_of(pid: int) -> list[Region]:
+    """Return the mappings of a process; none if it has gone."""
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return parse_maps(text)
+
+
+def tree(roots: Sequence[int]) -> list[int]:
+    """Return processes and what they have started, so many as are worth looking at."""
+    found: list[int] = []
+    for root in roots:
+        found += [pid for pid in descendants(root) if pid not in found]
+    return found[:_MAX_PROCESSES]
+
+
+def descendants(pid: int) -> list[int]:
+    """Return a process and its children of all generations."""
+    found = [pid]
+    for one in found:
+        for tid in threads(one):
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{one}/task/{tid}/children").read_text(encoding="ascii")
+                found += [int(word) for word in text.split()]
+    return found

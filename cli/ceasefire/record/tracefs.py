@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel's trace buffers, through the files of tracefs.
+
+A session has two instances of its own, so that nobody else's tracing is disturbed: `calls` has
+system calls, shootdowns and what tells tasks apart, `stacks` has only the shootdowns, each with
+the stacks of kernel and program. (An instance records stacks with all its events or with none.)
+Both are removed when the session ends, however it ends; those that a killed session has left
+behind are removed by the next one.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ceasefire.errors import Failure, Unsupported, UsageError
+from ceasefire.record import syscalls
+
+PLACES = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+PREFIX = "ceasefire-"
+# Reasons of tlb_flush: a CPU was interrupted, a CPU interrupts others.
+RECEIVED, SENT = 1, 4
+_CALLS = " || ".join(f"id == {number}" for number in syscalls.NAMES)
+_WRITE_FAULT = "error_code & 2"
+# group/event: its filter, and whether nothing works without it
+_EVENTS = {
+    "tlb/tlb_flush": (f"reason == {RECEIVED} || reason == {SENT}", True),
+    "raw_syscalls/sys_enter": (_CALLS, True),
+    "raw_syscalls/sys_exit": (_CALLS, True),
+    "task/task_newtask": ("", True),
+    "sched/sched_process_exec": ("", True),
+    "sched/sched_process_exit": ("", False),
+    "csd/csd_queue_cpu": ("", False),
+    "exceptions/page_fault_user": (_WRITE_FAULT, False),
+    "exceptions/page_fault_kernel": (_WRITE_FAULT, False),
+}
+_STACK_OPTIONS = ("stacktrace", "userstacktrace")
+# The inode of the first PID namespace; set_event_pid takes the numbers of that one.
+_FIRST_PID_NAMESPACE = 0xEFFFFFFC
+_CHUNK = 1 << 16
+_MIN_KIB, _MAX_KIB = 1 << 10, 16 << 10
+
+
+def find() -> Path:
+    """Return where tracefs is, or say what keeps us from using it."""
+    there = next((place for place in PLACES if _exists(place / "instances")), None)
+    if there is None:
+        if os.geteuid() != 0:
+            raise Failure("recording takes the rights of root: use sudo")
+        if "tracefs" not in Path("/proc/filesystems").read_text(encoding="ascii"):
+            raise Unsupported("this kernel has no tracing: build it with CONFIG_FTRACE=y")
+        raise Failure(f"tracefs is not mounted: mount -t tracefs nodev {PLACES[0]}")
+    if not os.access(there / "instances", os.W_OK):
+        raise Failure("recording takes the rights of root: use sudo")
+    with contextlib.suppress(OSError):
+        if Path("/proc/self/ns/pid").stat().st_ino != _FIRST_PID_NAMESPACE:
+            raise Failure("a container has process numbers of its own: record outside of it")
+    return there
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
+
+
+class Instance:
+    """One trace buffer with its own events."""
+
+    def __init__(self, path: Path) -> None:
+        """Create it. Raises Failure."""
+        self.path = path
+        self._pipe = -1
+        self._rest = b""
+        try:
+            path.mkdir()
+        except OSError as error:
+            raise Failure(f"{path}: {error.strerror}") from None
+
+    def write(self, name: str, text: str) -> None:
+        """Write to one of its files."""
+        (self.path / name).write_text(text, encoding="ascii")
+
+    def enable(self, event: str, condition: str) -> bool:
+        """Record an event where a condition holds; say whether the kernel has it."""
+        folder = self.path / "events" / event
+        if not folder.is_dir():
+            return False
+        if condition:
+            (folder / "filter").write_text(condition, encoding="ascii")
+        (folder / "enable").write_text("1", encoding="ascii")
+        return True
+
+    def text(self) -> Iterator[str]:
+        """Take what is in the buffer now, as text, in pieces that end with a line."""
+        if self._pipe < 0:
+            self._pipe = os.open(self.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+        while True:
+            try:
+                chunk = os.read(self._pipe, _CHUNK)
+            except BlockingIOError:
+                return
+            except InterruptedError:
+                continue
+            if not chunk:
+                return
+            lines, newline, self._rest = (self._rest + chunk).rpartition(b"\n")
+            if newline:
+                yield lines.decode(errors="replace")
+
+    def used(self, size_kib: int) -> float:
+        """Return how full the fullest of its per-CPU buffers is, 0 to 1."""
+        most = max((stats.get("bytes", 0) for stats in self._stats()), default=0)
+        return most / (size_kib << 10)
+
+    def lost(self) -> int:
+        """Return how many events did not fit."""
+        return sum(
+            stats.get("overrun", 0) + stats.get("dropped events", 0) for stats in self._stats()
+        )
+
+    def _stats(self) -> Iterator[dict[str, int]]:
+        for path in (self.path / "per_cpu").glob("cpu*/stats"):
+            with contextlib.suppress(OSError):
+                yield parse_stats(path.read_text(encoding="ascii"))
+
+    def remove(self) -> None:
+        """Remove it; nothing is left of it."""
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
+        remove(self.path)
+
+
+def remove(path: Path) -> None:
+    """Stop an instance and remove it, if it is there."""
+    with contextlib.suppress(OSError):
+        (path / "tracing_on").write_text("0", encoding="ascii")
+    with contextlib.suppress(OSError):
+        (path / "events" / "enable").write_text("0", encoding="ascii")
+    with contextlib.suppress(FileNotFoundError):
+        path.rmdir()
+
+
+def parse_stats(text: str) -> dict[str, int]:
+    """Return the numbers of a per-CPU `stats` file."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name: int(value) for name, _, value in pairs if value.strip().isdecimal()}
+
+
+def remove_left_over(root: Path) -> None:
+    """Remove the instances of sessions whose process has gone."""
+    for path in (root / "instances").glob(f"{PREFIX}*"):
+        match = re.fullmatch(rf"{PREFIX}(\d+)-\w+", path.name)
+        if match and not Path(f"/proc/{match[1]}").is_dir():
+            with contextlib.suppress(OSError):
+                remove(path)
+
+
+class Session:
+    """Both instances. A context manager: they exist inside the `with`."""
+
+    def __init__(self, root: Path, buffer_kib: int) -> None:
+        """root: of tracefs. buffer_kib: size of each buffer of each CPU."""
+        self.buffer_kib = buffer_kib
+        self.missing: list[str] = []
+        self._root = root
+        self._instances: dict[str, Instance] = {}
+
+    def __enter__(self) -> Self:
+        """Create and set up both."""
+        remove_left_over(self._root)
+        try:
+            for name in ("calls", "stacks"):
+                path = self._root / "instances" / f"{PREFIX}{os.getpid()}-{name}"
+                self._instances[name] = Instance(path)
+                self._set_up(name)
+        except OSError as error:
+            self._remove()
+            raise Failure(f"tracefs: {error.strerror}: {error.filename}") from None
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove both."""
+        self._remove()
+
+    def _remove(self) -> None:
+        for instance in self._instances.values():
+            with contextlib.suppress(OSError):
+                instance.remove()
+
+    def _set_up(self, name: str) -> None:
+        instance = self._instances[name]
+        instance.write("tracing_on", "0")
+        instance.write("trace_clock", "mono")
+        instance.write("buffer_size_kb", str(self.buffer_kib))
+        # What came first says what is mapped; what does not fit is counted.
+        instance.write("options/overwrite", "0")
+        instance.write("options/event-fork", "1")
+        if name == "stacks":
+            instance.enable("tlb/tlb_flush", f"reason == {SENT}")
+            for option in _STACK_OPTIONS:
+                try:
+                    instance.write(f"options/{option}", "1")
+                except OSError:
+                    self.missing.append(option)
+            return
+        for event, (condition, needed) in _EVENTS.items():
+            if instance.enable(event, condition):
+                continue
+            if needed:
+                what = event.replace("/", ":")
+                raise Unsupported(f"this kernel has no tracepoint {what}: it takes one for x86-64")
+            self.missing.append(event.replace("/", ":"))
+
+    def follow(self, tasks: Iterable[int]) -> None:
+        """Record these tasks and what they start; before start()."""
+        text = " ".join(str(task) for task in tasks)
+        for instance in self._instances.values():
+            try:
+                instance.write("set_event_pid", text)
+            except ProcessLookupError:
+                raise UsageError("the process has just ended") from None
+
+    def start(self) -> None:
+        """Start to record."""
+        for instance in self._instances.values():
+            instance.write("tracing_on", "1")
+
+    def stop(self) -> None:
+        """Stop; what was recorded can still be read."""
+        for instance in self._instances.values():
+            instance.write("tracing_on", "0")
+
+    def calls(self) -> Iterator[str]:
+        """Take the recorded text without stacks."""
+        return self._instances["calls"].text()
+
+    def stacks(self) -> Iterator[str]:
+        """Take the recorded text with stacks."""
+        return self._instances["stacks"].text()
+
+    def used(self) -> float:
+        """Return how full the fullest buffer is, 0 to 1."""
+        return max(i.used(self.buffer_kib) for i in self._instances.values())
+
+    def lost(self) -> int:
+        """Return how many events did not fit into the buffers."""
+        return sum(instance.lost() for instance in self._instances.values())
+
+
+def default_buffer_kib(meminfo: str, cpus: int) -> int:
+    """Return a size for each buffer: all together at most a sixteenth of what is free."""
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo, re.MULTILINE)
+    available = int(match[1]) if match else 0
+    return max(_MIN_KIB, min(_MAX_KIB, available // 16 // 2 // max(cpus, 1)))

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sends shootdowns of known causes and numbers: a thread computes all the time,
+ * the other one maps and unmaps. Prints how many of each it has made.
+ *
+ *	shootdowns FILE NAME=COUNT...
+ *
+ * FILE has at least four pages. Frames are kept for those who walk them.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define SIZE (4 * PAGE)
+
+static atomic_int over, there;
+static int file;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void *compute(void *unused)
+{
+	(void)unused;
+	there = 1;
+	while (!over)
+		;
+	return NULL;
+}
+
+static char *map(void *where, int rights, int flags, int fd)
+{
+	char *at = mmap(where, SIZE, rights, flags, fd, 0);
+
+	if (at == MAP_FAILED)
+		die("mmap");
+	return at;
+}
+
+static void use(volatile char *at, int write)
+{
+	int i;
+
+	for (i = 0; i < SIZE; i += PAGE) {
+		if (write)
+			at[i] = 1;
+		else
+			(void)at[i];
+	}
+}
+
+__attribute__((noinline)) static void unmap(char *at)
+{
+	if (munmap(at, SIZE))
+		die("munmap");
+}
+
+/* What FPR spares. */
+static void unmap_file(void)
+{
+	char *at = map(NULL, PROT_READ, MAP_PRIVATE, file);
+
+	use(at, 0);
+	unmap(at);
+}
+
+static void unmap_dirty(void)
+{
+	char *at = map(NULL, PROT_READ | PROT_WRITE, MAP_SHARED, file);
+
+	use(at, 1);
+	unmap(at);
+}
+
+static void unmap_anonymous(void)
+{
+	char *at = map(NULL, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1);
+
+	use(at, 1);
+	unmap(at);
+}
+
+static void unmap_fixed(void)
+{
+	char *at = map((void *)0x200000000, PROT_READ, MAP_PRIVATE | MAP_FIXED,
+		       file);
+
+	use(at, 0);
+	unmap(at);
+}
+
+static char *area(void)
+{
+	static char *at;
+
+	if (!at)
+		at = map(NULL, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	return at;
+}
+
+static void dontneed(void)
+{
+	use(area(), 1);
+	if (madvise(area(), SIZE, MADV_DONTNEED))
+		die("madvise");
+}
+
+static void protect(void)
+{
+	use(area(), 1);
+	if (mprotect(area(), SIZE, PROT_READ) ||
+	    mprotect(area(), SIZE, PROT_READ | PROT_WRITE))
+		die("mprotect");
+}
+
+static const struct {
+	const char *name;
+	void (*make)(void);
+} kinds[] = {
+	{ "file", unmap_file },		{ "dirty", unmap_dirty },
+	{ "anonymous", unmap_anonymous }, { "fixed", unmap_fixed },
+	{ "dontneed", dontneed },	{ "protect", protect },
+};
+
+__attribute__((noinline)) static void make(const char *text)
+{
+	const char *is = strchr(text, '=');
+	size_t length = is ? (size_t)(is - text) : 0;
+	unsigned int i;
+	int n;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strlen(kinds[i].name) != length ||
+		    strncmp(kinds[i].name, text, length) != 0)
+			continue;
+		for (n = atoi(is + 1); n > 0; n--)
+			kinds[i].make();
+		return;
+	}
+	fprintf(stderr, "%s: what is that?\n", text);
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t peer;
+	int i;
+
+	if (argc < 3)
+		return 2;
+	file = open(argv[1], O_RDWR);
+	if (file < 0)
+		die(argv[1]);
+	if (pthread_create(&peer, NULL, compute, NULL))
+		die("pthread_create");
+	while (!there)
+		;
+	for (i = 2; i < argc; i++)
+		make(argv[i]);
+	over = 1;
+	pthread_join(peer, NULL);
+	return 0;
+}
