@@ -9,6 +9,7 @@ times, for the names of files and functions.
 import contextlib
 import os
 import platform
+import select
 import signal
 import time
 from collections import deque
@@ -33,15 +34,17 @@ from ceasefire.record.tracefs import SENT, Session, default_buffer_kib, find
 
 # They send shootdowns for all programs: reclaim, compaction, huge pages, merging.
 _KERNEL_THREADS = ("kswapd", "kcompactd", "khugepaged", "ksmd")
-_TICK = 0.02
 _FULL = 0.25
-_LOOK_FULL = 0.2
-# When to look at the mappings of the program: soon, as many end soon, and then rarely.
-_LOOKS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+# When to look at the mappings of the program, seconds: soon, as many end soon, and then rarely.
+_LOOKS = (0.005, 0.02, 0.1, 0.5)
 _LOOK_LATER = 1.0
+_LOOK_FULL = 0.2
+# A look waits for so many times what the last one took: we are not to be in the program's way.
+_REST = 30
 _MAX_PROCESSES = 64
-# A stack is written a moment after its event.
-_SAME = 0.001
+# The stack is recorded after its event, by the same CPU without interruption. An emulated CPU
+# may stand still in between.
+_BEFORE, _AFTER = 0.0005, 0.05
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,9 @@ class Reader:
         stack = None
         if _is_sent(event):
             waiting = self._stacks.get(event.tid)
-            while waiting and waiting[0].time < event.time - _SAME:
+            while waiting and waiting[0].time < event.time - _BEFORE:
                 waiting.popleft()
-            if waiting and waiting[0].time < event.time + _SAME:
+            if waiting and waiting[0].time < event.time + _AFTER:
                 stack = waiting.popleft()
         self.state.feed(event, stack)
 
@@ -137,7 +140,7 @@ class Recorder:
     def command(self, words: Sequence[str]) -> Result:
         """Run a command to its end. Ctrl-C is for the command, as under a shell."""
         self._environment = environment(words)
-        with self._session as session, _signals() as seen:
+        with self._session as session, _signals() as (seen, noted):
             reader = Reader(session)
             child = Child(words)
             try:
@@ -146,7 +149,9 @@ class Recorder:
                 problem = child.release()
                 if problem:
                     raise NotStarted(words[0], problem)
-                self._watch(reader, [child.pid], lambda: child.ended(seen))
+                with _process_file(child.pid) as gone:
+                    wakes = [noted, *gone]
+                    self._watch(reader, [child.pid], wakes, lambda: child.ended(seen))
             except BaseException:
                 child.kill()
                 raise
@@ -155,7 +160,7 @@ class Recorder:
     def process(self, pid: int, seconds: float | None) -> Result:
         """Look at a process that runs, with what it has started, until it ends or time is up."""
         self._environment = environment(["-p", str(pid)])
-        with self._session as session, _signals() as seen:
+        with self._session as session, _signals() as (seen, noted):
             reader = Reader(session)
             family = descendants(pid)
             tasks: list[int] = []
@@ -171,9 +176,10 @@ class Recorder:
 
             def over() -> bool:
                 late = end is not None and time.monotonic() >= end
-                return late or bool(seen) or not Path(f"/proc/{pid}").is_dir()
+                return late or bool(seen) or not alive(pid)
 
-            self._watch(reader, family, over)
+            with _process_file(pid) as gone:
+                self._watch(reader, family, [noted, *gone], over)
             return Result(self._finish(reader), 0)
 
     def _begin(self) -> None:
@@ -181,25 +187,34 @@ class Recorder:
         self._start = time.monotonic()
         self._session.start()
 
-    def _watch(self, reader: Reader, family: Sequence[int], over: Callable[[], bool]) -> None:
-        """Wait for the end; meanwhile look at mappings, and empty buffers before they are full."""
+    def _watch(
+        self,
+        reader: Reader,
+        family: Sequence[int],
+        wakes: Sequence[int],
+        over: Callable[[], bool],
+    ) -> None:
+        """Wait for the end; meanwhile look at mappings, and empty buffers before they are full.
+
+        family: the processes to look at, with what they start. wakes: files that can be read when
+        over() may have changed.
+        """
         looks = iter(_LOOKS)
         next_look = self._start + next(looks)
         next_fill = self._start + _LOOK_FULL
         while not over():
+            _sleep(wakes, min(next_look, next_fill) - time.monotonic())
             now = time.monotonic()
             if now >= next_look:
                 for pid in tree(family):
                     regions = maps_of(pid)
                     if regions:
                         reader.saw_maps(pid, regions)
-                delay = next(looks, None)
-                next_look = self._start + delay if delay else now + _LOOK_LATER
-            if now >= next_fill:
-                next_fill = now + _LOOK_FULL
+                next_look = _next(now, self._start, next(looks, None), _LOOK_LATER)
+            elif now >= next_fill:
                 if self._session.used() > _FULL:
                     reader.drain()
-            time.sleep(max(0.001, min(_TICK, next_look - time.monotonic())))
+                next_fill = _next(now, now, None, _LOOK_FULL)
 
     def _finish(self, reader: Reader) -> Recording:
         seconds = time.monotonic() - self._start
@@ -305,20 +320,60 @@ def _become(words: Sequence[str], gate: int, answer: int, others: Sequence[int])
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collect signals to end instead of ending: what is recorded so far is worth a page."""
-    seen: list[int] = []
+def _signals() -> Iterator[tuple[list[int], int]]:
+    """Collect signals to end instead of ending: what is recorded so far is worth a page.
 
-    def note(number: int, _frame: FrameType | None) -> None:
+    Yields the list, and a file that can be read when it grows.
+    """
+    seen: list[int] = []
+    noted, note = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def take(number: int, _frame: FrameType | None) -> None:
         seen.append(number)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [(number, signal.signal(number, note)) for number in numbers]
+    before = [(number, signal.signal(number, take)) for number in numbers]
+    wakeup = signal.set_wakeup_fd(note, warn_on_full_buffer=False)
     try:
-        yield seen
+        yield seen, noted
     finally:
+        signal.set_wakeup_fd(wakeup)
         for number, action in before:
             signal.signal(number, action)
+        os.close(noted)
+        os.close(note)
+
+
+@contextlib.contextmanager
+def _process_file(pid: int) -> Iterator[list[int]]:
+    """Yield a file that can be read when a process has ended, or nothing if it has already."""
+    try:
+        number = os.pidfd_open(pid)
+    except OSError:
+        yield []
+        return
+    try:
+        yield [number]
+    finally:
+        os.close(number)
+
+
+def _sleep(wakes: Sequence[int], seconds: float) -> None:
+    """Sleep until a file can be read."""
+    poll = select.poll()
+    for number in wakes:
+        poll.register(number, select.POLLIN)
+    for number, _ in poll.poll(max(0.0, seconds) * 1000):
+        with contextlib.suppress(OSError):
+            # Only the pipe of the signals has something to take away.
+            os.read(number, 64)
+
+
+def _next(began: float, start: float, planned: float | None, later: float) -> float:
+    """Return when to look again, after a look that began at a time."""
+    now = time.monotonic()
+    rest = now + _REST * (now - began)
+    return max(rest, start + planned if planned else now + later)
 
 
 def sites(state: Attributor) -> list[Site]:
@@ -382,6 +437,15 @@ def name_of(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+def alive(pid: int) -> bool:
+    """Say whether a process is there, and has not just ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def threads(pid: int) -> list[int]:

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire record` and `advise`: wrong use, missing rights, and what a session leaves behind."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ceasefire.__main__ import main
+from ceasefire.errors import Failure, Unsupported
+from ceasefire.record import cli, recorder, stacks, tracefs
+from ceasefire.record.mappings import Region
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["record"], "say what to record"),
+        (["advise"], "say what to record"),
+        (["record", "-p", "1", "--", "true"], "leave one of them out"),
+        (["record", "-p", "0"], "at least 1"),
+        (["advise", "--seconds", "1", "--", "true"], "--seconds goes with -p"),
+        (["record", "-p", "1", "--seconds", "0"], "more than 0"),
+        (["record", "--buffer", "1K", "--", "true"], "64K to 1G"),
+        (["record", "--buffer", "much", "--", "true"], "not a size"),
+        (["advise", "-i", "x", "--", "true"], "leave the command and -p out"),
+        (["advise", "-i", "x", "-p", "1"], "leave the command and -p out"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert says in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["record", "-o"], ["advise", "-o"], ["advise", "--html"]])
+def test_targets_are_checked_before_anything_runs(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for target, says in ((tmp_path / "no" / "x", "no such directory"), (tmp_path, "directory")):
+        assert main([*words, str(target), "--", "touch", str(tmp_path / "ran")]) == 1
+        assert says in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_tracefs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tracefs, "PLACES", (tmp_path / "tracing",))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    output = tmp_path / "r.json"
+    assert main(["record", "-o", str(output), "--", "true"]) == 1
+    assert "use sudo" in capsys.readouterr().err
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises((Failure, Unsupported), match=r"mount -t tracefs|no tracing"):
+        tracefs.find()
+    assert not output.exists()
+
+
+def fake_instance(path: Path) -> None:
+    """Make what the kernel makes in a new instance."""
+    for event in tracefs._EVENTS:
+        folder = path / "events" / event
+        folder.mkdir(parents=True)
+        (folder / "filter").touch()
+        (folder / "enable").touch()
+    (path / "options").mkdir()
+
+
+def test_session_sets_up_and_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    instances = tmp_path / "instances"
+    instances.mkdir()
+    removed: list[str] = []
+    make = Path.mkdir
+
+    def mkdir(path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        make(path, mode, parents, exist_ok)
+        if path.parent == instances:
+            fake_instance(path)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    monkeypatch.setattr(tracefs, "remove", lambda path: removed.append(path.name))
+    with pytest.raises(ZeroDivisionError), tracefs.Session(tmp_path, 64) as session:
+        calls = instances / f"ceasefire-{os.getpid()}-calls"
+        assert (calls / "tracing_on").read_text() == "0"
+        assert (calls / "events/tlb/tlb_flush/filter").read_text() == "reason == 1 || reason == 4"
+        assert "id == 11" in (calls / "events/raw_syscalls/sys_enter/filter").read_text()
+        assert not session.missing
+        session.follow([1, 2])
+        session.start()
+        assert (calls / "set_event_pid").read_text() == "1 2"
+        assert (calls / "tracing_on").read_text() == "1"
+        raise ZeroDivisionError
+    assert removed == [f"ceasefire-{os.getpid()}-{name}" for name in ("calls", "stacks")]
+
+
+def test_kernel_without_a_tracepoint(tmp_path: Path) -> None:
+    (tmp_path / "instances").mkdir()
+    # Nothing is in the new directories: no event is there.
+    with pytest.raises((Unsupported, Failure)), tracefs.Session(tmp_path, 64):
+        pass
+
+
+def test_left_over_instances(tmp_path: Path) -> None:
+    instances = tmp_path / "instances"
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for name in (f"ceasefire-{gone.pid}-calls", f"ceasefire-{os.getpid()}-calls", "other"):
+        (instances / name).mkdir(parents=True)
+    tracefs.remove_left_over(tmp_path)
+    # A real one has no files of its own; here they are in the way of rmdir().
+    assert (instances / "other").is_dir()
+    assert (instances / f"ceasefire-{os.getpid()}-calls").is_dir()
+
+
+def test_command_that_does_not_exist() -> None:
+    child = recorder.Child(["/nosuch/program"])
+    problem = child.release()
+    os.waitpid(child.pid, 0)
+    assert recorder.NotStarted("x", problem).status == 127
+    assert recorder.NotStarted("x", 13).status == 126
+
+
+@pytest.mark.parametrize(("word", "status"), [("exit 3", 3), ("kill -9 $$", 137)])
+def test_status_of_the_command(word: str, status: int) -> None:
+    child = recorder.Child(["sh", "-c", word])
+    assert child.release() == 0
+    with recorder._process_file(child.pid) as wakes:
+        while not child.ended([]):
+            recorder._sleep(wakes, 10)
+    assert child.status == status
+
+
+def test_signal_is_passed_on() -> None:
+    child = recorder.Child(["sleep", "60"])
+    assert child.release() == 0
+    assert not child.ended([2])
+    signals = [15]
+    while not child.ended(signals):
+        recorder._sleep([], 0.01)
+    assert child.status == 143
+
+
+def test_unreleased_child_is_ended() -> None:
+    child = recorder.Child(["true"])
+    child.kill()
+    with pytest.raises(ProcessLookupError):
+        os.kill(child.pid, 0)
+
+
+def test_processes_are_looked_at() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        assert child.pid in recorder.descendants(os.getpid())
+        assert recorder.threads(child.pid) == [child.pid]
+        assert recorder.alive(child.pid)
+        assert recorder.maps_of(os.getpid())
+    finally:
+        child.kill()
+    recorder._sleep([], 0.05)
+    # A zombie now.
+    assert not recorder.alive(child.pid)
+    child.wait()
+    assert not recorder.alive(child.pid)
+    assert recorder.threads(child.pid) == []
+    assert recorder.maps_of(child.pid) == []
+
+
+def test_write_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "page"
+    target.write_text("old")
+    monkeypatch.setattr(Path, "replace", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli.write(target, "new")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+    cli.write(Path("/dev/null"), "new")
+
+
+def test_symbols_of_a_program(data: Path, tmp_path: Path) -> None:
+    program = tmp_path / "recycles"
+    subprocess.run(["cc", "-g", data / "recycles.c", "-o", program], check=True)
+    listing = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    main_at = next(int(line.split()[0], 16) for line in listing.splitlines() if " T main" in line)
+    module = stacks.Module(str(program))
+    start = 0x550000000000
+    region = Region(start, start + (1 << 20), "r-xp", 0, str(program))
+    # Offsets in the file and addresses are the same in the first part.
+    assert module.address(main_at) in (main_at, None)
+    symbols = stacks.Symbols()
+    stack = (start + main_at + 2, 0x1234)
+    symbols.resolve([region], [stack])
+    outer, inner = symbols.names([region], stack)
+    assert outer == "0x1233"
+    assert inner.startswith("main (recycles.c:")
+
+
+def test_stripped_or_missing_files_have_offsets(tmp_path: Path) -> None:
+    path = tmp_path / "lib.so"
+    region = Region(0x1000, 0x3000, "r-xp", 0x1000, f"{path} (deleted)")
+    assert stacks.Symbols().names([region], (0x1235,)) == ["lib.so+0x1234"]
+    assert stacks.Symbols().names([Region(0, 9, "r-xp", 0, "[vdso]")], (5,)) == ["0x4"]
