@@ -9,7 +9,7 @@ import pytest
 
 from ceasefire.__main__ import main
 from ceasefire.errors import Failure, Unsupported
-from ceasefire.record import cli, recorder, stacks, tracefs
+from ceasefire.record import cli, processes, recorder, stacks, tracefs
 from ceasefire.record.mappings import Region
 
 
@@ -119,16 +119,16 @@ def test_left_over_instances(tmp_path: Path) -> None:
 
 
 def test_command_that_does_not_exist() -> None:
-    child = recorder.Child(["/nosuch/program"])
+    child = processes.Child(["/nosuch/program"])
     problem = child.release()
     os.waitpid(child.pid, 0)
-    assert recorder.NotStarted("x", problem).status == 127
-    assert recorder.NotStarted("x", 13).status == 126
+    assert processes.NotStarted("x", problem).status == 127
+    assert processes.NotStarted("x", 13).status == 126
 
 
 @pytest.mark.parametrize(("word", "status"), [("exit 3", 3), ("kill -9 $$", 137)])
 def test_status_of_the_command(word: str, status: int) -> None:
-    child = recorder.Child(["sh", "-c", word])
+    child = processes.Child(["sh", "-c", word])
     assert child.release() == 0
     with recorder._process_file(child.pid) as wakes:
         while not child.ended([]):
@@ -137,7 +137,7 @@ def test_status_of_the_command(word: str, status: int) -> None:
 
 
 def test_signal_is_passed_on() -> None:
-    child = recorder.Child(["sleep", "60"])
+    child = processes.Child(["sleep", "60"])
     assert child.release() == 0
     assert not child.ended([2])
     signals = [15]
@@ -147,7 +147,7 @@ def test_signal_is_passed_on() -> None:
 
 
 def test_unreleased_child_is_ended() -> None:
-    child = recorder.Child(["true"])
+    child = processes.Child(["true"])
     child.kill()
     with pytest.raises(ProcessLookupError):
         os.kill(child.pid, 0)
@@ -156,19 +156,19 @@ def test_unreleased_child_is_ended() -> None:
 def test_processes_are_looked_at() -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
-        assert child.pid in recorder.descendants(os.getpid())
-        assert recorder.threads(child.pid) == [child.pid]
-        assert recorder.alive(child.pid)
-        assert recorder.maps_of(os.getpid())
+        assert child.pid in processes.descendants(os.getpid())
+        assert processes.threads(child.pid) == [child.pid]
+        assert processes.alive(child.pid)
+        assert processes.maps_of(os.getpid())
     finally:
         child.kill()
     recorder._sleep([], 0.05)
     # A zombie now.
-    assert not recorder.alive(child.pid)
+    assert not processes.alive(child.pid)
     child.wait()
-    assert not recorder.alive(child.pid)
-    assert recorder.threads(child.pid) == []
-    assert recorder.maps_of(child.pid) == []
+    assert not processes.alive(child.pid)
+    assert processes.threads(child.pid) == []
+    assert processes.maps_of(child.pid) == []
 
 
 def test_write_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from typing import TextIO
 from ceasefire.cmdline import command_of
 from ceasefire.errors import UsageError
 from ceasefire.record import cli, model, page, web
-from ceasefire.record.recorder import NotStarted
+from ceasefire.record.processes import NotStarted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -223,9 +223,9 @@ class Attributor:
         task.call = None
 
     def _task_exit(self, task: Task, event: parse.Event) -> None:
-        # What it sends later is its end, and needs no address space that we know.
+        # Its address space has gone already.
         self._finish(task)
-        task.call = None
+        self._tasks.pop(event.tid, None)
 
     def _send(self, event: parse.Event, stack: parse.Stack | None) -> None:
         task = self._task(event)

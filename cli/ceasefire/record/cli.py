@@ -16,7 +16,8 @@ from pathlib import Path
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import Failure, UsageError
 from ceasefire.record.model import to_json
-from ceasefire.record.recorder import NotStarted, Recorder, Result
+from ceasefire.record.processes import NotStarted
+from ceasefire.record.recorder import Recorder, Result
 from ceasefire.sizes import parse_size
 
 _DEFAULT = "ceasefire.json"

@@ -18,6 +18,7 @@ from typing import Self
 
 from ceasefire.errors import Failure, Unsupported, UsageError
 from ceasefire.record import syscalls
+from ceasefire.record.processes import alive
 
 PLACES = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 PREFIX = "ceasefire-"
@@ -156,7 +157,7 @@ def remove_left_over(root: Path) -> None:
     """Remove the instances of sessions whose process has gone."""
     for path in (root / "instances").glob(f"{PREFIX}*"):
         match = re.fullmatch(rf"{PREFIX}(\d+)-\w+", path.name)
-        if match and not Path(f"/proc/{match[1]}").is_dir():
+        if match and not alive(int(match[1])):
             with contextlib.suppress(OSError):
                 remove(path)
 

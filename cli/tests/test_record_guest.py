@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire advise` on the kernel `run`: its counts, and its forecast against what FPR removes."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm.spec import parse_disk
+
+pytestmark = pytest.mark.guest
+
+LIMIT = 400.0
+MAPPED = "/run/disk/0/mapped"
+COUNTS = {
+    "file": 400,
+    "dirty": 100,
+    "anonymous": 100,
+    "fixed": 50,
+    "dontneed": 100,
+    "protect": 50,
+}
+# The forecast may be so far from what FPR then removes.
+TOLERANCE = 0.2
+# With the first use FPR sets up its hooks, and nothing is skipped meanwhile.
+SCRIPT = """
+sent() { sed -n 's/^nr_tlb_remote_flush //p' /proc/vmstat; }
+dd if=/dev/zero of=$MAPPED bs=4096 count=4 2>/dev/null
+$CEASEFIRE advise --json -o /run/page -- $PROGRAM >/run/printed
+echo "status $?"
+cat /run/page
+$CEASEFIRE run -- $WARM_UP
+sleep 1
+a=$(sent); $PROGRAM; b=$(sent); $CEASEFIRE run -- $PROGRAM; c=$(sent)
+echo "off $((b - a))"
+echo "on $((c - b))"
+sed -n 's/^fpr_skip /skipped /p' /proc/vmstat
+$CEASEFIRE record -o /run/recording -- sh -c 'kill -TERM $PPID; sleep 60'
+echo "ended $?"
+$CEASEFIRE record -o /run/none -- /nosuch/program
+echo "missing $?"
+ls /run/none /sys/kernel/tracing/instances
+$CEASEFIRE record -o /run/killed -- sleep 20 &
+while [ -z "$(ls /sys/kernel/tracing/instances)" ]; do sleep 0.2; done
+kill -KILL $!; wait $!
+$CEASEFIRE record -o /run/attached -p $$ --seconds 0.2
+echo "attached $?"
+ls /sys/kernel/tracing/instances
+"""
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Run everything in one guest and return what it printed."""
+    root = Path(__file__).resolve().parents[2]
+    program = tmp_path_factory.mktemp("record") / "shootdowns"
+    source = Path(__file__).with_name("data") / "shootdowns.c"
+    flags = ["-static", "-g", "-O1", "-fno-omit-frame-pointer", "-pthread"]
+    subprocess.run(["cc", *flags, source, "-o", program], check=True)
+    words = " ".join(f"{name}={count}" for name, count in COUNTS.items())
+    script = (
+        f"CEASEFIRE={root}/ceasefire\nMAPPED={MAPPED}\n"
+        f'PROGRAM="{program} {MAPPED} {words}"\nWARM_UP="{program} {MAPPED} file=20"\n{SCRIPT}'
+    )
+    spec = GuestSpec(timeout=LIMIT, disks=(parse_disk("brd-ext4:32M"),))
+    result = run_guest(spec, ["sh", "-c", script], name="pytest")
+    assert result.check() == 0, result.stderr.decode()
+    return result.stdout.decode().splitlines()
+
+
+def value(lines: list[str], name: str) -> int:
+    return int(next(line for line in lines if line.startswith(f"{name} ")).split()[1])
+
+
+@pytest.fixture
+def page(lines: list[str]) -> dict[str, Any]:
+    found = json.loads(next(line for line in lines if line.startswith("{")))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_causes_have_the_known_numbers(lines: list[str], page: dict[str, Any]) -> None:
+    assert value(lines, "status") == 0
+    assert page["lost"] == 0
+    causes = page["causes"]
+    # A CPU that is just not running the other thread is not sent anything.
+    munmap = sum(COUNTS[name] for name in ("file", "dirty", "anonymous", "fixed"))
+    assert 0.8 * munmap <= causes["munmap"]["sent"] <= munmap + 5
+    assert 0.8 * COUNTS["file"] <= causes["munmap"]["saved"] <= COUNTS["file"] + 5
+    assert 0.8 * COUNTS["dontneed"] <= causes["madvise:DONTNEED"]["sent"]
+    assert 0.8 * 2 * COUNTS["protect"] <= causes["mprotect"]["sent"]
+    why_not = page["why_not"]
+    for reason, kind in (("dirty", "dirty"), ("anonymous", "anonymous"), ("address", "fixed")):
+        assert 0.8 * COUNTS[kind] <= why_not[reason] <= COUNTS[kind] + 5
+
+
+def test_counts_are_those_of_the_kernel(page: dict[str, Any]) -> None:
+    sent = page["forecast"]["sent"]
+    machine = page["machine_sent"]
+    assert 0.8 * machine <= sent <= machine
+
+
+def test_forecast_comes_true(lines: list[str], page: dict[str, Any]) -> None:
+    removed = value(lines, "off") - value(lines, "on")
+    assert page["forecast"]["removed"] == pytest.approx(removed, rel=TOLERANCE)
+    assert value(lines, "skipped") >= (1 - TOLERANCE) * removed
+
+
+def test_call_sites_have_names(page: dict[str, Any]) -> None:
+    frames = " ".join(str(site) for site in page["sites"])
+    assert "unmap_file (shootdowns.c:" in frames
+
+
+def test_nothing_is_left_behind(lines: list[str]) -> None:
+    assert value(lines, "missing") == 127
+    assert value(lines, "attached") == 0
+    # The command, which ended by the signal that it had us pass on.
+    assert value(lines, "ended") == 143
+    assert not [line for line in lines if "ceasefire-" in line and not line.startswith("{")]
+    assert "/run/none" not in lines
