@@ -194,8 +194,9 @@ def test_symbols_of_a_program(data: Path, tmp_path: Path) -> None:
     assert module.address(main_at) in (main_at, None)
     symbols = stacks.Symbols()
     stack = (start + main_at + 2, 0x1234)
-    symbols.resolve([region], [stack])
-    outer, inner = symbols.names([region], stack)
+    layout = stacks.Layout([region])
+    symbols.resolve(layout, [stack])
+    outer, inner = symbols.names(layout, stack)
     assert outer == "0x1233"
     assert inner.startswith("main (recycles.c:")
 
@@ -203,5 +204,6 @@ def test_symbols_of_a_program(data: Path, tmp_path: Path) -> None:
 def test_stripped_or_missing_files_have_offsets(tmp_path: Path) -> None:
     path = tmp_path / "lib.so"
     region = Region(0x1000, 0x3000, "r-xp", 0x1000, f"{path} (deleted)")
-    assert stacks.Symbols().names([region], (0x1235,)) == ["lib.so+0x1234"]
-    assert stacks.Symbols().names([Region(0, 9, "r-xp", 0, "[vdso]")], (5,)) == ["0x4"]
+    vdso = Region(0, 9, "r-xp", 0, "[vdso]")
+    layout = stacks.Layout([region, vdso])
+    assert stacks.Symbols().names(layout, (5, 0x1235)) == ["lib.so+0x1234", "0x4"]

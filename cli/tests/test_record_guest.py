@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ceasefire.paths import build_dir
 from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.spec import parse_disk
 
@@ -65,7 +66,11 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         f"CEASEFIRE={root}/ceasefire\nMAPPED={MAPPED}\n"
         f'PROGRAM="{program} {MAPPED} {words}"\nWARM_UP="{program} {MAPPED} file=20"\n{SCRIPT}'
     )
-    spec = GuestSpec(timeout=LIMIT, disks=(parse_disk("brd-ext4:32M"),))
+    spec = GuestSpec(
+        timeout=LIMIT,
+        disks=(parse_disk("brd-ext4:32M"),),
+        environment=(("CEASEFIRE_BUILD", str(build_dir())),),
+    )
     result = run_guest(spec, ["sh", "-c", script], name="pytest")
     assert result.check() == 0, result.stderr.decode()
     return result.stdout.decode().splitlines()

@@ -21,7 +21,7 @@ from types import FrameType
 from ceasefire import counters
 from ceasefire.errors import Unsupported, UsageError
 from ceasefire.record import parse, stacks
-from ceasefire.record.attribute import Attributor
+from ceasefire.record.attribute import Attributor, Image
 from ceasefire.record.mappings import Region
 from ceasefire.record.model import Environment, Recording, Site
 from ceasefire.record.processes import (
@@ -310,16 +310,15 @@ def _next(began: float, start: float, planned: float | None, later: float) -> fl
 def sites(state: Attributor) -> list[Site]:
     """Return the call sites with names, the most frequent first."""
     symbols = stacks.Symbols()
-    by_image: dict[int, list[tuple[int, ...]]] = {}
-    images = {}
+    by_image: dict[Image, list[tuple[int, ...]]] = {}
     for image, (_, _, user) in state.sites:
-        images[id(image)] = image
-        by_image.setdefault(id(image), []).append(user)
-    for key, some in by_image.items():
-        symbols.resolve(images[key].regions.values(), some)
+        by_image.setdefault(image, []).append(user)
+    layouts = {image: stacks.Layout(image.regions.values()) for image in by_image}
+    for image, some in by_image.items():
+        symbols.resolve(layouts[image], some)
     merged: dict[tuple[str, str, tuple[str, ...]], Site] = {}
     for (image, (program, cause, user)), part in state.sites.items():
-        frames = symbols.names(image.regions.values(), user)
+        frames = symbols.names(layouts[image], user)
         site = merged.get((program, cause, tuple(frames)))
         if site is None:
             merged[(program, cause, tuple(frames))] = Site(program, cause, frames, part)

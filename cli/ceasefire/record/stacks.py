@@ -132,6 +132,23 @@ def _output(words: Sequence[str], given: str = "") -> str:
     return done.stdout
 
 
+class Layout:
+    """The executable regions of a program, by address."""
+
+    def __init__(self, regions: Iterable[Region]) -> None:
+        """Sort them once for all stacks."""
+        self._regions = sorted(regions, key=lambda region: region.start)
+        self._starts = [region.start for region in self._regions]
+
+    def at(self, address: int) -> Region | None:
+        """Return the region of a file that holds an address."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        if index < 0 or address >= self._regions[index].end:
+            return None
+        region = self._regions[index]
+        return region if region.path.startswith("/") else None
+
+
 class Symbols:
     """Names of addresses, in any number of files; a file is read once."""
 
@@ -140,12 +157,11 @@ class Symbols:
         self._modules: dict[str, Module] = {}
         self._places: dict[tuple[str, int], str] = {}
 
-    def resolve(self, regions: Iterable[Region], stacks: Iterable[tuple[int, ...]]) -> None:
+    def resolve(self, layout: Layout, stacks: Iterable[tuple[int, ...]]) -> None:
         """Look up the lines of many stacks at once, which is much faster than one by one."""
-        table = sorted(regions, key=lambda region: region.start)
         wanted: dict[str, set[int]] = {}
         for address in {a for stack in stacks for a in called_from(stack)}:
-            place = self._place(table, address)
+            place = self._place(layout, address)
             if place and place[1] is not None:
                 wanted.setdefault(place[0].path, set()).add(place[1])
         for path, addresses in wanted.items():
@@ -153,27 +169,23 @@ class Symbols:
             found = _lines(path, new)
             self._places.update(((path, a), found.get(a, "")) for a in new)
 
-    def names(self, regions: Iterable[Region], stack: tuple[int, ...]) -> list[str]:
+    def names(self, layout: Layout, stack: tuple[int, ...]) -> list[str]:
         """Return the names of the frames of a stack, outermost first."""
-        table = sorted(regions, key=lambda region: region.start)
-        return [self._name(table, address) for address in reversed(called_from(stack))]
+        return [self._name(layout, address) for address in reversed(called_from(stack))]
 
-    def _place(self, table: list[Region], address: int) -> tuple[Module, int | None, int] | None:
-        index = bisect.bisect_right([r.start for r in table], address) - 1
-        if index < 0 or address >= table[index].end:
+    def _place(self, layout: Layout, address: int) -> tuple[Module, int | None, int] | None:
+        region = layout.at(address)
+        if region is None:
             return None
-        region = table[index]
         path = region.path.removesuffix(" (deleted)")
-        if not path.startswith("/"):
-            return None
         module = self._modules.get(path)
         if module is None:
             module = self._modules[path] = Module(path)
         offset = address - region.start + region.offset
         return module, module.address(offset), offset
 
-    def _name(self, table: list[Region], address: int) -> str:
-        place = self._place(table, address)
+    def _name(self, layout: Layout, address: int) -> str:
+        place = self._place(layout, address)
         if place is None:
             return f"{address:#x}"
         module, inside, offset = place
