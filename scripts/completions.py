@@ -46,6 +46,7 @@ def _words(*words: str) -> dict[str, str | dict[str, str]]:
 _VALUES = {
     "-- CMD": _COMMAND,
     "DIR": shtab.DIRECTORY,
+    "FILE": shtab.FILE,
     "GLOB": shtab.FILE,
     "KIND": _words(*KERNEL_KINDS),
     "NAME": _words(STOCK_EMULATOR, CHECKING_EMULATOR),

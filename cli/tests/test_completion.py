@@ -17,6 +17,8 @@ CASES: list[tuple[list[str], str, list[str]]] = [
     ([], "st", ["stat"]),
     (["run"], "--ma", ["--max-size"]),
     (["run"], "--nosuch", []),
+    (["advise"], "--ht", ["--html"]),
+    (["record", "--output"], "/proc/sel", ["/proc/self"]),
     (["stat"], "--int", ["--interval"]),
     (["try", "--kernel"], "st", ["stock"]),
     (["try", "--data"], "/us", ["/usr"]),
