@@ -230,6 +230,10 @@ def test_damaged_events_are_survived(trace: Trace) -> None:
         (("collapse_huge_page", "khugepaged"), None, 0, "hugepage"),
         (("something", "__x64_sys_move_pages"), None, 0, "move_pages"),
         ((), syscalls.MREMAP, 0, "mremap"),
+        (("do_madvise",), syscalls.PROCESS_MADVISE, 21, "process_madvise:PAGEOUT"),
+        # The events between were lost.
+        (("__x64_sys_munmap",), syscalls.MADVISE, 4, "munmap"),
+        (("do_madvise",), syscalls.MUNMAP, 0, "madvise"),
         ((), None, 0, "other"),
     ],
 )

@@ -82,6 +82,18 @@ def test_advice_for_a_process_that_runs() -> None:
     assert page.title_of(some) == "process 17"
 
 
+def test_advice_for_some_files() -> None:
+    files = {"/srv/a/x": 3, "/srv/a/b/y": 1, "": 7}
+    assert forecast.common_folder(files) == "/srv/a"
+    assert forecast.common_folder({"/srv/x": 1, "/home/y": 1}) == ""
+    assert forecast.common_folder({"": 1}) == ""
+    some = recording()
+    some.files = files
+    some.environment.command = ["sh"]
+    lines = forecast.advice(some, forecast.forecast(some))
+    assert "Only for these files: ceasefire run --path '/srv/a/*' -- ..." in lines
+
+
 def test_nothing_to_save() -> None:
     some = Recording(Environment(["true"], "6.12", 4, False, True))
     assert "sent no shootdowns" in page.conclusion(some)[0]

@@ -128,7 +128,10 @@ def cause_of(kernel: tuple[str, ...], call: int | None, advice: int, *, fault: b
     if found:
         return found
     name = syscalls.NAMES.get(call, "") if call is not None else ""
-    name = name or call_of(kernel)
+    shown = call_of(kernel)
+    if not name.endswith(shown) or not name:
+        # Not recorded, or its end was lost and another call is under way.
+        name, call = shown, None
     if name in ("madvise", "process_madvise") and call is not None:
         return f"{name}:{syscalls.advice_of(advice)}"
     if name:

@@ -5,9 +5,11 @@ Of munmap() each shootdown was judged by its mappings when it was recorded; of r
 is that of the mapped bytes which could recycle, an estimate. All other causes flush with FPR, too.
 """
 
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from ceasefire import prctl, way
 from ceasefire.record import causes
@@ -95,6 +97,10 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
     command = recording.environment.command
     if found.worth:
         lines += switch_on(command, fpr=recording.environment.fpr)
+        folder = common_folder(recording.files)
+        if folder and list(command[:1]) != ["-p"] and not way.obstacle(way.Way(""), command[0]):
+            glob = shlex.quote(f"{folder}/*")
+            lines.append(f"Only for these files: ceasefire run --path {glob} -- ...")
     elif found.sent:
         lines.append("FPR is not worth it for this program.")
     if found.by_source >= _WORTH * max(found.sent, 1):
@@ -107,6 +113,13 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
         if hint and part.sent - part.saved >= _LARGE * found.sent:
             lines.append(f"{causes.label(cause)}: {hint}.")
     return lines
+
+
+def common_folder(files: Mapping[str, int]) -> str:
+    """Return the directory of the files that were seen; empty if that says nothing."""
+    folders = {str(PurePath(path).parent) for path in files if path.startswith("/")}
+    common = os.path.commonpath(folders) if folders else ""
+    return "" if common == "/" else common
 
 
 def switch_on(command: Sequence[str], *, fpr: bool) -> list[str]:
