@@ -131,6 +131,14 @@ def test_exec_starts_afresh(trace: Trace) -> None:
     assert list(state.programs) == ["other"]
 
 
+def test_what_comes_before_the_program_is_left_out(trace: Trace) -> None:
+    trace.state.expect(10)
+    trace.send("wp_page_copy")
+    trace.event("sched_process_exec", "filename=/bin/prog pid=10 old_pid=10")
+    trace.send("wp_page_copy")
+    assert trace.end().causes["cow"].sent == 1
+
+
 def test_receivers_are_those_that_the_kernel_named(trace: Trace) -> None:
     trace.map()
     trace.enter(syscalls.MUNMAP, AT, SIZE)

@@ -36,7 +36,7 @@ def recording(*, emulated: bool = False, fpr: bool = True) -> Recording:
             Site("prog", "madvise:DONTNEED", ["main (a.c:1)", "free (libc.so.6)"], Sum(300)),
             Site("kswapd0", "reclaim", [], Sum(100, 100, 50.4)),
         ],
-        machine_sent=1310,
+        machine_sent=1500,
     )
 
 
@@ -111,7 +111,7 @@ def test_text() -> None:
     assert "anonymous memory" in text
     assert "/srv/a" in text
     assert "free (libc.so.6) < main (a.c:1)" in text
-    assert "Meanwhile 10 more shootdowns" in text
+    assert "Meanwhile 200 more shootdowns" in text
     assert "Senders waited" in text
 
 

@@ -97,6 +97,7 @@ class Attributor:
         # One image may be that of several processes, so it is part of the key.
         self.sites: dict[tuple[Image, SiteKey], Sum] = {}
         self._tasks: dict[int, Task] = {}
+        self._expected: set[int] = set()
         self._pending: list[Send] = []
         self._has_targets = False
         self._share, self._share_time = 0.0, 0.0
@@ -122,6 +123,10 @@ class Attributor:
         for tid in tids:
             self._tasks[tid] = Task(space)
 
+    def expect(self, tid: int) -> None:
+        """Leave out what a task does before it executes the program: until then it is ours."""
+        self._expected.add(tid)
+
     def learn(self, tid: int, regions: Sequence[Region]) -> None:
         """Take /proc/PID/maps of a process as it is now in the order of events."""
         task = self._tasks.get(tid)
@@ -131,6 +136,10 @@ class Attributor:
 
     def feed(self, event: parse.Event, stack: parse.Stack | None = None) -> None:
         """Take the next event; a shootdown with its stacks."""
+        if event.tid in self._expected:
+            if event.name != "sched_process_exec":
+                return
+            self._expected.discard(event.tid)
         if event.name == "tlb_flush":
             reason = parse.flushed(event.rest)
             if reason == SENT:

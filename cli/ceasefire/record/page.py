@@ -12,6 +12,8 @@ from ceasefire.record.model import Calls, Recording, Sum, to_json
 _SITES = 10
 _FILES = 10
 _FRAMES = 3
+# Shootdowns of others are worth a line from this share of the program's own on.
+_MANY = 0.1
 _EMULATED = "Times are left out: the CPUs are emulated."
 
 
@@ -177,7 +179,7 @@ def notes(recording: Recording) -> list[str]:
             "Recording makes this longer."
         )
     others = (recording.machine_sent or 0) - total.sent
-    if others > 0:
+    if others > _MANY * total.sent and not recording.lost:
         lines.append(
             f"Meanwhile {others:,} more shootdowns were sent on this machine, "
             "by other programs or the kernel."

@@ -7,6 +7,7 @@ times, for the names of files and functions.
 """
 
 import contextlib
+import math
 import os
 import platform
 import select
@@ -149,6 +150,7 @@ class Recorder:
             reader = Reader(session)
             child = Child(words)
             try:
+                reader.state.expect(child.pid)
                 session.follow([child.pid, *kernel_threads()])
                 self._begin()
                 problem = child.release()
@@ -177,14 +179,13 @@ class Recorder:
                 raise UsageError(f"-p {pid}: there is no such process")
             session.follow([*tasks, *kernel_threads()])
             self._begin()
-            end = None if seconds is None else time.monotonic() + seconds
+            end = math.inf if seconds is None else time.monotonic() + seconds
 
             def over() -> bool:
-                late = end is not None and time.monotonic() >= end
-                return late or bool(seen) or not alive(pid)
+                return time.monotonic() >= end or bool(seen) or not alive(pid)
 
             with _process_file(pid) as gone:
-                self._watch(reader, family, [noted, *gone], over)
+                self._watch(reader, family, [noted, *gone], over, end)
             return Result(self._finish(reader), 0)
 
     def _begin(self) -> None:
@@ -198,17 +199,18 @@ class Recorder:
         family: Sequence[int],
         wakes: Sequence[int],
         over: Callable[[], bool],
+        end: float = math.inf,
     ) -> None:
         """Wait for the end; meanwhile look at mappings, and empty buffers before they are full.
 
         family: the processes to look at, with what they start. wakes: files that can be read when
-        over() may have changed.
+        over() may have changed; at the time `end` it does, too.
         """
         looks = iter(_LOOKS)
         next_look = self._start + next(looks)
         next_fill = self._start + _LOOK_FULL
         while not over():
-            _sleep(wakes, min(next_look, next_fill) - time.monotonic())
+            _sleep(wakes, min(next_look, next_fill, end) - time.monotonic())
             now = time.monotonic()
             if now >= next_look:
                 wider = now > self._start + _LOOK_WIDER
@@ -291,6 +293,8 @@ def _process_file(pid: int) -> Iterator[list[int]]:
 
 def _sleep(wakes: Sequence[int], seconds: float) -> None:
     """Sleep until a file can be read."""
+    # Not for ever: a signal may come just before.
+    seconds = min(seconds, _LOOK_LATER)
     poll = select.poll()
     for number in wakes:
         poll.register(number, select.POLLIN)
