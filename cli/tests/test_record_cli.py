@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ceasefire record` and `advise`: wrong use, missing rights, and what a session leaves behind."""
+"""`ceasefire record` and `advise`: wrong use, missing rights, and what is left behind."""
 
 import os
 import subprocess
@@ -72,7 +72,7 @@ def fake_instance(path: Path) -> None:
     (path / "options").mkdir()
 
 
-def test_session_sets_up_and_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recording_sets_up_and_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     instances = tmp_path / "instances"
     instances.mkdir()
     removed: list[str] = []
@@ -85,14 +85,14 @@ def test_session_sets_up_and_removes(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
     monkeypatch.setattr(tracefs, "remove", lambda path: removed.append(path.name))
-    with pytest.raises(ZeroDivisionError), tracefs.Session(tmp_path, 64) as session:
+    with pytest.raises(ZeroDivisionError), tracefs.Tracing(tmp_path, 64) as tracing:
         calls = instances / f"ceasefire-{os.getpid()}-calls"
         assert (calls / "tracing_on").read_text() == "0"
         assert (calls / "events/tlb/tlb_flush/filter").read_text() == "reason == 1 || reason == 4"
         assert "id == 11" in (calls / "events/raw_syscalls/sys_enter/filter").read_text()
-        assert not session.missing
-        session.follow([1, 2])
-        session.start()
+        assert not tracing.missing
+        tracing.follow([1, 2])
+        tracing.start()
         assert (calls / "set_event_pid").read_text() == "1 2"
         assert (calls / "tracing_on").read_text() == "1"
         raise ZeroDivisionError
@@ -102,7 +102,7 @@ def test_session_sets_up_and_removes(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_kernel_without_a_tracepoint(tmp_path: Path) -> None:
     (tmp_path / "instances").mkdir()
     # Nothing is in the new directories: no event is there.
-    with pytest.raises((Unsupported, Failure)), tracefs.Session(tmp_path, 64):
+    with pytest.raises((Unsupported, Failure)), tracefs.Tracing(tmp_path, 64):
         pass
 
 

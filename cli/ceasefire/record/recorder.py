@@ -36,7 +36,7 @@ from ceasefire.record.processes import (
     threads,
     tree,
 )
-from ceasefire.record.tracefs import SENT, Session, default_buffer_kib, find
+from ceasefire.record.tracefs import SENT, Tracing, default_buffer_kib, find
 
 _FULL = 0.25
 # When to look at the mappings of the program, seconds: soon, as many end soon, and then rarely.
@@ -64,11 +64,11 @@ class Result:
 class Reader:
     """Brings events, stacks and mappings together, in the order of time."""
 
-    def __init__(self, session: Session) -> None:
-        """session: what to read from."""
+    def __init__(self, tracing: Tracing) -> None:
+        """tracing: what to read from."""
         self.state = Attributor()
         self.damage = parse.Damage()
-        self._session = session
+        self._tracing = tracing
         self._stack_reader = parse.StackReader(self.damage)
         self._newest = 0.0
         self._stacks: dict[int, deque[parse.Stack]] = {}
@@ -80,7 +80,7 @@ class Reader:
 
     def drain(self) -> None:
         """Take everything from the buffers."""
-        for text in self._session.calls():
+        for text in self._tracing.calls():
             events = list(parse.events(text.split("\n"), self.damage))
             if any(map(_is_sent, events)):
                 self._read_stacks(events[-1].time)
@@ -91,7 +91,7 @@ class Reader:
         """Read stacks up to a time, so that not all are in memory at once."""
         if self._newest > until and (self._stack_reader.oldest() or self._newest) > until:
             return
-        for text in self._session.stacks():
+        for text in self._tracing.stacks():
             self._keep(self._stack_reader.feed(text.split("\n")))
             if self._newest > until and (self._stack_reader.oldest() or self._newest) > until:
                 return
@@ -138,7 +138,7 @@ class Recorder:
             raise Unsupported("only x86-64 tells its shootdowns")
         meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
         size = buffer_kib or default_buffer_kib(meminfo, os.cpu_count() or 1)
-        self._session = Session(root, size)
+        self._tracing = Tracing(root, size)
         self._before: dict[str, int] = {}
         self._start = 0.0
         self._environment = Environment([], "", 0, False, False)
@@ -146,12 +146,12 @@ class Recorder:
     def command(self, words: Sequence[str]) -> Result:
         """Run a command to its end. Ctrl-C is for the command, as under a shell."""
         self._environment = environment(words)
-        with self._session as session, _signals() as (seen, noted):
-            reader = Reader(session)
+        with self._tracing as tracing, _signals() as (seen, noted):
+            reader = Reader(tracing)
             child = Child(words)
             try:
                 reader.state.expect(child.pid)
-                session.follow([child.pid, *kernel_threads()])
+                tracing.follow([child.pid, *kernel_threads()])
                 self._begin()
                 problem = child.release()
                 if problem:
@@ -167,8 +167,8 @@ class Recorder:
     def process(self, pid: int, seconds: float | None) -> Result:
         """Look at a process that runs, with what it has started, until it ends or time is up."""
         self._environment = environment(["-p", str(pid)])
-        with self._session as session, _signals() as (seen, noted):
-            reader = Reader(session)
+        with self._tracing as tracing, _signals() as (seen, noted):
+            reader = Reader(tracing)
             family = descendants(pid)
             tasks: list[int] = []
             for one in family:
@@ -177,7 +177,7 @@ class Recorder:
                 tasks += tids
             if not tasks:
                 raise UsageError(f"-p {pid}: there is no such process")
-            session.follow([*tasks, *kernel_threads()])
+            tracing.follow([*tasks, *kernel_threads()])
             self._begin()
             end = math.inf if seconds is None else time.monotonic() + seconds
 
@@ -191,7 +191,7 @@ class Recorder:
     def _begin(self) -> None:
         self._before = tlb_counters()
         self._start = time.monotonic()
-        self._session.start()
+        self._tracing.start()
 
     def _watch(
         self,
@@ -220,13 +220,13 @@ class Recorder:
                         reader.saw_maps(pid, regions)
                 next_look = _next(now, self._start, next(looks, None), _LOOK_LATER)
             elif now >= next_fill:
-                if self._session.used() > _FULL:
+                if self._tracing.used() > _FULL:
                     reader.drain()
                 next_fill = _next(now, now, None, _LOOK_FULL)
 
     def _finish(self, reader: Reader) -> Recording:
         seconds = time.monotonic() - self._start
-        self._session.stop()
+        self._tracing.stop()
         after = tlb_counters()
         # Before reading, which takes events away from the buffers but not from these numbers.
         reader.end()
@@ -240,9 +240,9 @@ class Recorder:
             files=dict(state.files.most_common(_MAX_FILES)),
             calls=state.calls,
             sites=sites(state),
-            lost=self._session.lost() or reader.damage.lost,
+            lost=self._tracing.lost() or reader.damage.lost,
             unread=reader.damage.unread,
-            missing=list(self._session.missing),
+            missing=list(self._tracing.missing),
         )
         recording.environment.seconds = round(seconds, 6)
         if counters.SENT in after:

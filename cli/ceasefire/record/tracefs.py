@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The kernel's trace buffers, through the files of tracefs.
 
-A session has two instances of its own, so that nobody else's tracing is disturbed: `calls` has
+A recording has two instances of its own, so that nobody else's tracing is disturbed: `calls` has
 system calls, shootdowns and what tells tasks apart, `stacks` has only the shootdowns, each with
 the stacks of kernel and program. (An instance records stacks with all its events or with none.)
-Both are removed when the session ends, however it ends; those that a killed session has left
+Both are removed when the recording ends, however it ends; those that a killed one has left
 behind are removed by the next one.
 """
 
@@ -154,7 +154,7 @@ def parse_stats(text: str) -> dict[str, int]:
 
 
 def remove_left_over(root: Path) -> None:
-    """Remove the instances of sessions whose process has gone."""
+    """Remove the instances of recordings whose process has gone."""
     for path in (root / "instances").glob(f"{PREFIX}*"):
         match = re.fullmatch(rf"{PREFIX}(\d+)-\w+", path.name)
         if match and not alive(int(match[1])):
@@ -162,7 +162,7 @@ def remove_left_over(root: Path) -> None:
                 remove(path)
 
 
-class Session:
+class Tracing:
     """Both instances. A context manager: they exist inside the `with`."""
 
     def __init__(self, root: Path, buffer_kib: int) -> None:
