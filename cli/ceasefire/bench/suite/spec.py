@@ -56,9 +56,9 @@ class Benchmark:
 
     modes: from a name to its command; "off" is what the others are compared with. operations: the
     path of the number that shootdowns are divided by, "" for one a run. cpus: guests of these
-    sizes. disks: see data. needs: programs that must be there. prepare: a command before all samples
-    of a boot. verify: "same" compares what all samples printed as `output`, "self" trusts `wrong`.
-    paper: figures of the paper, by metric.
+    sizes. disks: see data. needs: programs that must be there. prepare: a command before all
+    samples of a boot. verify: "same" compares what all samples printed as `output`, "self" trusts
+    `wrong`. paper: figures of the paper, by metric.
     """
 
     name: str

@@ -63,8 +63,11 @@
 /* With fewer, the flush that reclaim sends for what it unmaps is as good. */
 #define FPR_EVICT_FEW		SWAP_CLUSTER_MAX
 
-/* Reclaim that has got this far finds nothing else. */
-#define FPR_EVICT_PRIORITY	(DEF_PRIORITY / 2)
+/*
+ * Reclaim that has got this far finds nothing else. Multi-generational LRU may
+ * begin at half of DEF_PRIORITY.
+ */
+#define FPR_EVICT_PRIORITY	(DEF_PRIORITY / 4)
 
 /**
  * __fpr_young_cleared() - an accessed bit was cleared, and nobody flushes

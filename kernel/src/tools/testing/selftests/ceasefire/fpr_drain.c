@@ -301,7 +301,7 @@ static void by_reclaim(void)
 	leave_little(&stranger);
 	park(&f);
 	/* With nothing left to reclaim the stranger is killed, but after that. */
-	for (mib = spare_mib() + 128;
+	for (mib = read_kb("/proc/meminfo", "MemAvailable") / 1024 + 256;
 	     mib > 0 && drained_by_reclaim() == drains; mib--)
 		if (!stranger_fill_or_die(&stranger, FILL_ANON, 1))
 			break;

@@ -21,6 +21,8 @@ void hold_debts(void)
 {
 	fpr_set("debt_age_ms", 60000);
 	fpr_set("pool_limit", 1 << 20);
+	fpr_set("parked_limit", 1 << 20);
+	fpr_set("stale_limit", 1 << 20);
 }
 
 void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
