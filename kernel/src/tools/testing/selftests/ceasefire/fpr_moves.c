@@ -295,6 +295,7 @@ static void by_contiguous(void)
 {
 	size_t inside, count;
 	struct area area;
+	long drains;
 	char *p;
 
 	begin();
@@ -304,7 +305,11 @@ static void by_contiguous(void)
 	inside = frames_in_area(seen->before, PAGES, &area);
 	if (!inside)
 		ktap_skip("no frame in the contiguous area");
+	drains = vmstat("fpr_drain_isolate");
 	ENSURE(area_alloc(&area), "the area cannot be allocated: %m");
+	/* Who tries again finds them drained with the lists of the CPUs. */
+	ENSURE(vmstat("fpr_drain_isolate") > drains,
+	       "what has moved out of the way was not drained");
 	count = look_again();
 	area_free(&area);
 	ENSURE(count >= inside, "%zu of %zu pages moved", count, inside);
