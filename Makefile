@@ -42,6 +42,10 @@ deps: ## install what is missing: Debian packages (root or sudo), Python package
 deps-long: ## and what the long tests need (make test TESTS=--long)
 	@scripts/install-deps --long
 
+.PHONY: deps-bench
+deps-bench: ## and the applications of the benchmark suites
+	@scripts/install-deps --bench
+
 .PHONY: tools
 tools: deps ## the preload library, the benchmark programs, the attack programs
 	@scripts/tools-build

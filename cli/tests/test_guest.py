@@ -19,7 +19,7 @@ from ceasefire.vm.spec import DiskSpec, parse_disk
 pytestmark = pytest.mark.guest
 
 Runner = Callable[..., "subprocess.CompletedProcess[str]"]
-LIMIT = 240.0
+LIMIT = 1200.0
 
 
 def shell(text: str, **values: object) -> str:

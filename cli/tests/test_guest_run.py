@@ -16,7 +16,8 @@ from ceasefire.vm.spec import parse_disk
 pytestmark = pytest.mark.guest
 
 Runner = Callable[..., "subprocess.CompletedProcess[str]"]
-LIMIT = 240.0
+# More than ten starts of Python on an emulated CPU.
+LIMIT = 2400.0
 MAPPED = "/run/disk/0/mapped"
 
 

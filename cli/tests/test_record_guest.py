@@ -14,7 +14,7 @@ from ceasefire.vm.spec import parse_disk
 
 pytestmark = pytest.mark.guest
 
-LIMIT = 480.0
+LIMIT = 2400.0
 MAPPED = "/run/disk/0/mapped"
 COUNTS = {
     "file": 400,
