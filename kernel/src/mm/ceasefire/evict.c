@@ -94,6 +94,8 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	    !fpr_tag_frames(pte_pfn(pte), 1, fpr_tag_make(owner->id, gen),
 			    &fresh))
 		fpr_raise(&ctx->untracked, fpr_started(ctx) + 1);
+	/* One that is truncated now would be parked, too. */
+	atomic_long_add(fresh, &owner->stale);
 	rcu_read_unlock();
 }
 
