@@ -79,15 +79,19 @@ def parse_status(status: str, name: str) -> int:
 
 def snapshot() -> dict[str, int]:
     """Read all event counters, or say that this kernel has none of them."""
-    counters = parse_vmstat(VMSTAT.read_text(encoding="ascii"))
-    if not counters:
+    counters = available()
+    if not counters.keys() - {INTERRUPTS}:
         raise Unsupported(
             "this kernel counts no TLB flushes: it has neither FPR nor CONFIG_DEBUG_TLBFLUSH"
         )
-    interrupts = parse_interrupts(Path("/proc/interrupts").read_text(encoding="ascii"))
-    if interrupts is not None:
-        counters[INTERRUPTS] = interrupts
     return counters
+
+
+def available() -> dict[str, int]:
+    """Read what counters there are, on any kernel; there may be none."""
+    found = parse_vmstat(VMSTAT.read_text(encoding="ascii"))
+    interrupts = parse_interrupts(Path("/proc/interrupts").read_text(encoding="ascii"))
+    return found if interrupts is None else {**found, INTERRUPTS: interrupts}
 
 
 def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

@@ -12,19 +12,25 @@ from ceasefire.errors import UsageError
 LINES = "samples.jsonl"
 
 
+def make_folder(verb: str, chosen: str | None) -> Path:
+    """Return the folder that the user has chosen, or a new one of our own; it exists then."""
+    if chosen is None:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        path = paths.build_dir() / "bench" / f"{verb}-{stamp}"
+    else:
+        path = Path(chosen).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {path}: {error.strerror}") from None
+    return path
+
+
 class ResultFolder:
     """Collects the lines of a run as they come, so that an interrupted run keeps what it has."""
 
     def __init__(self, verb: str, chosen: str | None) -> None:
-        if chosen is None:
-            stamp = time.strftime("%Y%m%d-%H%M%S")
-            self.path = paths.build_dir() / "bench" / f"{verb}-{stamp}"
-        else:
-            self.path = Path(chosen).absolute()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"--out {self.path}: {error.strerror}") from None
+        self.path = make_folder(verb, chosen)
         self.lines = self.path / LINES
         if self.lines.exists():
             raise UsageError(f"--out {self.path}: there are results already, choose another folder")

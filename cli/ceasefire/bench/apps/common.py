@@ -34,20 +34,11 @@ class Window:
 def window() -> Iterator[Window]:
     """Measure what is done inside: time, and how far the kernel's counters go."""
     found = Window()
-    before = read_counters()
+    before = counters.available()
     begin = time.monotonic()
     yield found
     found.seconds = time.monotonic() - begin
-    found.counters = counters.difference(before, read_counters())
-
-
-def read_counters() -> dict[str, int]:
-    """Return the kernel's counters of shootdowns, as far as it has them."""
-    found = counters.parse_vmstat(counters.VMSTAT.read_text(encoding="ascii"))
-    interrupts = counters.parse_interrupts(Path("/proc/interrupts").read_text(encoding="ascii"))
-    if interrupts is not None:
-        found[counters.INTERRUPTS] = interrupts
-    return found
+    found.counters = counters.difference(before, counters.available())
 
 
 def result(operations: int, found: Window, wrong: int, **more: object) -> None:

@@ -122,7 +122,7 @@ class Done:
 def run(command: str, work: Path, timeout: float) -> Done:
     """Run a shell command in a process group of its own, of which nothing is left afterwards."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        before = _counters()
+        before = counters.available()
         begin = time.monotonic()
         process = subprocess.Popen(
             ["sh", "-c", command],
@@ -139,7 +139,7 @@ def run(command: str, work: Path, timeout: float) -> Done:
             pass
         finally:
             seconds = time.monotonic() - begin
-            after = _counters()
+            after = counters.available()
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -224,11 +224,3 @@ def environment() -> dict[str, Any]:
 def emit(record: Mapping[str, Any]) -> None:
     """Print a record for the runner."""
     print(json.dumps(record), flush=True)
-
-
-def _counters() -> dict[str, int]:
-    found = counters.parse_vmstat(counters.VMSTAT.read_text(encoding="ascii"))
-    interrupts = counters.parse_interrupts(Path("/proc/interrupts").read_text(encoding="ascii"))
-    if interrupts is not None:
-        found[counters.INTERRUPTS] = interrupts
-    return found

@@ -94,8 +94,10 @@ def section(name: str, about: dict[str, Any], compared: Sequence[Comparison]) ->
         name=name,
         title=str(about.get("title", name)),
         shootdowns=bars(f"{name}: shootdowns received", _shootdown_bars(compared)),
-        ratios=bars(f"{name}: ratio to off", _ratio_bars(compared), one=True),
-        latencies=bars(f"{name}: latency, ratio to off", _latency_bars(compared), one=True),
+        ratios=bars(f"{name}: ratio to off", _ratio_bars(compared, "ratios"), one=True),
+        latencies=bars(
+            f"{name}: latency, ratio to off", _ratio_bars(compared, "latency"), one=True
+        ),
         verdicts=tuple(verdict(c, about) for c in compared),
         paper=tuple((str(k), str(v)) for k, v in about.get("paper", {}).items()),
         trouble=tuple(text for c in compared for text in troubles(c)),
@@ -179,10 +181,11 @@ def _shootdown_bars(compared: Sequence[Comparison]) -> list[Bar]:
     return rows
 
 
-def _ratio_bars(compared: Sequence[Comparison]) -> list[Bar]:
+def _ratio_bars(compared: Sequence[Comparison], of: str) -> list[Bar]:
+    """Return the bars of `ratios` or `latency`."""
     return [
         Bar(
-            f"{metric}, {c.cpus} CPUs, {c.mode}",
+            f"{name}, {c.cpus} CPUs, {c.mode}",
             ratio.middle,
             f"{ratio.middle:.2f}",
             _kind(c.mode),
@@ -190,22 +193,7 @@ def _ratio_bars(compared: Sequence[Comparison]) -> list[Bar]:
             ratio.high,
         )
         for c in compared
-        for metric, ratio in c.ratios.items()
-    ]
-
-
-def _latency_bars(compared: Sequence[Comparison]) -> list[Bar]:
-    return [
-        Bar(
-            f"{quantile}, {c.cpus} CPUs, {c.mode}",
-            ratio.middle,
-            f"{ratio.middle:.2f}",
-            _kind(c.mode),
-            ratio.low,
-            ratio.high,
-        )
-        for c in compared
-        for quantile, ratio in c.latency.items()
+        for name, ratio in getattr(c, of).items()
     ]
 
 

@@ -8,13 +8,12 @@ fields.
 """
 
 import json
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ceasefire import paths
+from ceasefire.bench.store import make_folder
 from ceasefire.bench.suite.agent import SCHEMA
 from ceasefire.bench.suite.plan import Key
 from ceasefire.errors import Failure, UsageError
@@ -64,15 +63,7 @@ class Folder:
 
     def __init__(self, chosen: str | None, suite: str) -> None:
         """Make it. chosen: the --out of the user; a folder with results is continued."""
-        if chosen is None:
-            name = f"{suite}-{time.strftime('%Y%m%d-%H%M%S')}"
-            self.path = paths.build_dir() / "bench" / name
-        else:
-            self.path = Path(chosen).absolute()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"--out {self.path}: {error.strerror}") from None
+        self.path = make_folder(suite, chosen)
         self.lines = self.path / LINES
 
     def exists(self) -> bool:
