@@ -140,13 +140,20 @@ class Layout:
         self._regions = sorted(regions, key=lambda region: region.start)
         self._starts = [region.start for region in self._regions]
 
-    def at(self, address: int) -> Region | None:
-        """Return the region of a file that holds an address."""
+    def _holding(self, address: int) -> Region | None:
         index = bisect.bisect_right(self._starts, address) - 1
         if index < 0 or address >= self._regions[index].end:
             return None
-        region = self._regions[index]
-        return region if region.path.startswith("/") else None
+        return self._regions[index]
+
+    def at(self, address: int) -> Region | None:
+        """Return the region of a file that holds an address."""
+        region = self._holding(address)
+        return region if region is not None and region.path.startswith("/") else None
+
+    def is_data(self, address: int) -> bool:
+        """Say whether no code is at an address, as far as the regions are known."""
+        return bool(self._regions) and self._holding(address) is None
 
 
 class Symbols:
@@ -170,8 +177,16 @@ class Symbols:
             self._places.update(((path, a), found.get(a, "")) for a in new)
 
     def names(self, layout: Layout, stack: tuple[int, ...]) -> list[str]:
-        """Return the names of the frames of a stack, outermost first."""
-        return [self._name(layout, address) for address in reversed(called_from(stack))]
+        """Return the names of the frames of a stack, outermost first.
+
+        Code without frame pointers leads the kernel to data; there the stack ends.
+        """
+        found: list[str] = []
+        for address in called_from(stack):
+            if found and layout.is_data(address):
+                break
+            found.append(self._name(layout, address))
+        return found[::-1]
 
     def _place(self, layout: Layout, address: int) -> tuple[Module, int | None, int] | None:
         region = layout.at(address)

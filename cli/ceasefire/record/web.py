@@ -21,7 +21,7 @@ h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; min-width: 50%; }
 th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); text-align: left;
-  vertical-align: top; }
+  vertical-align: top; overflow-wrap: break-word; }
 th { color: var(--dim); font-weight: normal; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .forecast { font-size: 1.1rem; border-left: .3rem solid var(--saved); padding-left: .8rem; }
