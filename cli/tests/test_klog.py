@@ -99,6 +99,14 @@ def test_emulator_failed_is_only_known_mistakes_before_the_command() -> None:
         assert not klog.emulator_failed(klog.scan(lines))
 
 
+def test_a_lost_patch_is_known_at_any_time() -> None:
+    oops = "[    0.4] Oops: int3: 0000 [#1] SMP"
+    ready = "[    0.3] ceasefire-vm: ready"
+    assert klog.lost_patch(klog.scan([ready, oops]))
+    assert not klog.lost_patch(klog.scan([ready, "[    0.4] WARNING: CPU: 0", oops]))
+    assert not klog.lost_patch(klog.scan([ready]))
+
+
 def test_what_the_checking_emulator_reports_is_bad() -> None:
     assert klog.is_bad("tlb-check: violation class=freed kind=frame cpu=0 mode=user access=read")
     assert klog.is_bad("ERROR:../accel/tcg/cputlb.c:12:f: assertion failed: (x)")

@@ -94,7 +94,7 @@ def test_names_choose_a_suite_or_benchmarks(suites: Path) -> None:
 
 def test_modes_alternate_and_rotate(suites: Path) -> None:
     suite = spec.choose(["default"], suites)
-    assert plan.order(suite.benchmarks[0], 3) == [
+    assert plan.order(suite.benchmarks[0], range(3)) == [
         ("off", 0),
         ("on", 0),
         ("on", 1),
@@ -119,6 +119,78 @@ def test_boots_share_guests_and_leave_out_what_is_done(suites: Path) -> None:
         (8, ["b-1"]),
     ]
     assert plan.boots(suite, cpus=[4]) == []
+
+
+def test_boots_of_the_stock_kernel_alternate_with_the_others(suites: Path) -> None:
+    suite = spec.choose(["b-2"], suites)
+    boots = plan.boots(suite, stock=True)
+    assert [(b.guest.kernel, [(m, n) for _, m, n in b.samples]) for b in boots] == [
+        ("", [("off", 0), ("on", 0), ("on", 1), ("off", 1)]),
+        ("stock", [("stock", 0), ("stock", 1)]),
+        ("", [("off", 2), ("on", 2)]),
+        ("stock", [("stock", 2)]),
+    ]
+    todo = plan.tasks(boots[1], 0.5, {"seconds": "0.5"})
+    assert [(t.mode, t.command) for t in todo] == [("stock", "prog 2 0.5")] * 2
+    done = {("b-2", 2, "stock", n) for n in range(3)}
+    assert [b.guest.kernel for b in plan.boots(suite, done, stock=True)] == ["", ""]
+
+
+def test_a_boot_goes_on_with_what_it_had_not_done(suites: Path) -> None:
+    (boot,) = plan.boots(spec.choose(["b-2"], suites))
+    left = plan.again(boot, {("b-2", 2, "off", 0), ("b-2", 8, "on", 0)})
+    assert [(m, n) for _, m, n in left.samples] == [s[1:] for s in boot.samples[1:]]
+    assert left.guest == boot.guest
+    everything = {("b-2", 2, mode, n) for mode in ("off", "on") for n in range(3)}
+    assert not plan.again(boot, everything).samples
+
+
+def lose_guests(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """Let the emulator lose so many guests, each after its first sample."""
+    tried: list[int] = []
+
+    def boot_once(suite: spec.Suite, boot: plan.Boot, folder: results.Folder, *_: object) -> None:
+        tried.append(len(boot.samples))
+        lost = len(tried) <= times
+        folder.add({**HOST, "cpus": boot.guest.cpus})
+        for bench, mode, number in boot.samples[:1] if lost else boot.samples:
+            folder.add(sample(mode, number, benchmark=bench.name))
+        if lost:
+            raise runner.LostGuest("the emulator lost it")
+
+    monkeypatch.setattr(runner, "_in_guest", boot_once)
+    return tried
+
+
+def test_a_guest_that_the_emulator_lost_is_booted_again(
+    suites: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = spec.choose(["b-2"], suites)
+    tried = lose_guests(monkeypatch, times=2)
+    folder = results.Folder(str(tmp_path / "out"), "x")
+    assert runner.measure(suite, plan.boots(suite), folder, runner.Where()) == 0
+    assert tried == [6, 5, 4]
+    assert len(results.read(folder.path).samples) == 6
+
+
+def test_a_guest_that_is_lost_each_time_is_a_failure(
+    suites: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = spec.choose(["b-2"], suites)
+    tried = lose_guests(monkeypatch, times=9)
+    folder = results.Folder(str(tmp_path / "out"), "x")
+    assert runner.measure(suite, plan.boots(suite), folder, runner.Where()) == 1
+    assert tried == [6, 5, 4]
+
+
+def test_modes_can_be_compared_with_another_one() -> None:
+    records = [*rounds(), *(sample("stock", n, metrics={"rate": 75.0}) for n in range(5))]
+    found = compare.comparisons(parsed(*records), "stock")
+    assert [(c.mode, round(c.ratios["rate"].middle, 2)) for c in found] == [
+        ("off", 1.33),
+        ("on", 2.03),
+    ]
+    assert compare.comparisons(parsed(*records), "no-such-mode") == []
 
 
 def sample(mode: str, number: int, **values: Any) -> dict[str, Any]:
@@ -331,6 +403,8 @@ def test_verbs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ["run", "--rounds", "0"],
         ["run", "--seconds", "1e9"],
         ["run", "--dir", "/tmp"],
+        ["run", "--stock", "--in-place"],
+        ["run", "--stock", "--kernel", "stock"],
         ["run", "munmap-1", "--cpus", "3"],
         ["compare", "/nonexistent"],
         ["report", "/nonexistent", "--html", "x"],

@@ -123,16 +123,22 @@ def scan(lines: Iterable[str], allow: Sequence[str] = ()) -> LogVerdict:
 def emulator_failed(verdict: LogVerdict) -> str:
     """Say what the emulator did wrong in a boot that failed only for that; empty if nothing.
 
-    One known mistake. The kernel patches its own code while it boots, with a breakpoint in the
-    place of the first byte meanwhile. QEMU 7.2, which Debian 12 has, may go on executing the
-    breakpoint afterwards with several emulated CPUs; about one boot in a hundred ends so. Nothing
-    was run by then, so that booting again hides nothing. Once the command has started it is a
-    failure as any other.
+    Nothing was run by then, so that booting again hides nothing. Once the command has started it
+    is a failure as any other.
     """
-    if verdict.booted or not verdict.reports:
-        return ""
-    first = message(verdict.reports[0].text[0])
-    return "lost a code patch" if first.startswith("Oops: int3") else ""
+    return "lost a code patch" if not verdict.booted and lost_patch(verdict) else ""
+
+
+def lost_patch(verdict: LogVerdict) -> bool:
+    """Say whether a guest ended by the one mistake of QEMU that is known.
+
+    The kernel patches its own code, with a breakpoint in the place of the first byte meanwhile.
+    QEMU 7.2, which Debian 12 has, may go on executing the breakpoint afterwards with several
+    emulated CPUs; about one boot in a hundred ends so.
+    """
+    if not verdict.reports:
+        return False
+    return message(verdict.reports[0].text[0]).startswith("Oops: int3")
 
 
 def describe(verdict: LogVerdict) -> str:

@@ -78,8 +78,11 @@ class Comparison:
     outliers: tuple[str, ...]
 
 
-def comparisons(results: Results) -> list[Comparison]:
-    """Return one for each benchmark, number of CPUs and mode but `off`, in the order measured."""
+def comparisons(results: Results, baseline: str = BASELINE) -> list[Comparison]:
+    """Return one for each benchmark, number of CPUs and other mode, in the order measured.
+
+    baseline: the mode that the others are compared with; `off` in names below is that one.
+    """
     groups: dict[tuple[str, int], list[Sample]] = {}
     for sample in results.samples:
         groups.setdefault((sample.benchmark, sample.cpus), []).append(sample)
@@ -87,24 +90,27 @@ def comparisons(results: Results) -> list[Comparison]:
     for (name, cpus), samples in groups.items():
         facts = results.suite.get("benchmarks", {}).get(name, {})
         same = facts.get("verify") == "same"
-        modes = [m for m in dict.fromkeys(s.mode for s in samples) if m != BASELINE]
-        found += [_compare(name, cpus, mode, samples, same=same) for mode in modes]
+        modes = dict.fromkeys(s.mode for s in samples)
+        for mode in modes if baseline in modes else ():
+            both = [s for s in samples if s.mode in (mode, baseline)]
+            if mode != baseline:
+                found.append(_compare(name, cpus, (baseline, mode), both, same=same))
     return found
 
 
 def _compare(
-    name: str, cpus: int, mode: str, samples: Sequence[Sample], *, same: bool
+    name: str, cpus: int, modes: tuple[str, str], both: Sequence[Sample], *, same: bool
 ) -> Comparison:
-    both = [s for s in samples if s.mode in (mode, BASELINE)]
+    """Compare the second of two modes with the first. both: the samples of these modes."""
     good = [s for s in both if not s.failed]
-    pairs = paired(good, mode)
+    pairs = paired(good, *modes)
     comparable = bool(good) and all(s.comparable for s in good)
     metrics = dict.fromkeys(m for s in good for m in s.metrics)
     quantiles = dict.fromkeys(q for s in good for q in s.latency_ns)
-    expected = next((s.output for s in good if s.mode == BASELINE), "")
+    expected = next((s.output for s in good if s.mode == modes[0]), "")
     return Comparison(
         benchmark=name,
-        mode=mode,
+        mode=modes[1],
         cpus=cpus,
         comparable=comparable,
         rounds=len(pairs),
@@ -126,15 +132,15 @@ def _compare(
     )
 
 
-def paired(samples: Iterable[Sample], mode: str) -> list[tuple[Sample, Sample]]:
-    """Return (off, mode) of each round that has both."""
+def paired(samples: Iterable[Sample], first: str, second: str) -> list[tuple[Sample, Sample]]:
+    """Return the samples of both modes of each round that has both."""
     by_round: dict[int, dict[str, Sample]] = {}
     for sample in samples:
         by_round.setdefault(sample.round, {})[sample.mode] = sample
     return [
-        (found[BASELINE], found[mode])
+        (found[first], found[second])
         for _, found in sorted(by_round.items())
-        if BASELINE in found and mode in found
+        if first in found and second in found
     ]
 
 

@@ -12,18 +12,21 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ceasefire import paths
 from ceasefire.bench.suite.agent import Task
-from ceasefire.bench.suite.spec import Benchmark, Suite, fill
+from ceasefire.bench.suite.spec import BASELINE, Benchmark, Suite, fill
 from ceasefire.errors import Failure
 
 # Start, run-in and end of a sample, on top of its window; boot of a guest.
 _OVERHEAD = 2.0
 _BOOT = 15.0
 PATIENCE = 10.0
+# Rounds in a boot when boots of two kernels alternate.
+_ROUNDS_A_BOOT = 2
+STOCK = "stock"
 _INSTALLED = (Path("/usr/libexec/ceasefire"), Path("/usr/local/libexec/ceasefire"))
 
 Key = tuple[str, int, str, int]
@@ -32,12 +35,16 @@ Key = tuple[str, int, str, int]
 
 @dataclass(frozen=True)
 class Guest:
-    """What a boot needs. Benchmarks with equal ones share it."""
+    """What a boot needs. Benchmarks with equal ones share it.
+
+    kernel: another kernel than the one that is measured, "stock" or "".
+    """
 
     cpus: int
     memory: str
     disks: tuple[str, ...]
     append: str
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,9 +61,18 @@ class Boot:
 
 
 def boots(
-    suite: Suite, done: AbstractSet[Key] = frozenset(), cpus: Sequence[int] = ()
+    suite: Suite,
+    done: AbstractSet[Key] = frozenset(),
+    cpus: Sequence[int] = (),
+    *,
+    stock: bool = False,
 ) -> list[Boot]:
-    """Return what is left to do. done: samples that are there already; cpus: only these sizes."""
+    """Return what is left to do.
+
+    done: samples that are there already; cpus: only these sizes; stock: `off` is also measured on
+    the stock kernel, as mode STOCK. Two kernels cannot share a boot, so that their boots
+    alternate, with a few rounds in each.
+    """
     grouped: dict[Guest, list[Benchmark]] = {}
     for bench in suite.benchmarks:
         for count in bench.cpus:
@@ -65,24 +81,50 @@ def boots(
                 grouped.setdefault(guest, []).append(bench)
     found = []
     for guest, benches in grouped.items():
-        samples = tuple(
-            (bench, mode, number)
-            for bench in benches
-            for bench_mode in order(bench, suite.rounds)
-            for mode, number in [bench_mode]
-            if (bench.name, guest.cpus, mode, number) not in done
-        )
-        left = {bench.name for bench, _, _ in samples}
-        if samples:
-            found.append(Boot(guest, tuple(b for b in benches if b.name in left), samples))
-    return found
+        for rounds in _blocks(suite.rounds, _ROUNDS_A_BOOT if stock else suite.rounds):
+            found.append(_boot(guest, benches, rounds, done))
+            if stock:
+                found.append(_stock_boot(guest, benches, rounds, done))
+    return [boot for boot in found if boot.samples]
 
 
-def order(bench: Benchmark, rounds: int) -> list[tuple[str, int]]:
+def again(boot: Boot, done: AbstractSet[Key]) -> Boot:
+    """Return what a boot that was lost still has to do."""
+    left = tuple(s for s in boot.samples if _key(s, boot.guest) not in done)
+    names = {bench.name for bench, _, _ in left}
+    return Boot(boot.guest, tuple(b for b in boot.benchmarks if b.name in names), left)
+
+
+def _blocks(rounds: int, size: int) -> list[range]:
+    return [range(n, min(n + size, rounds)) for n in range(0, rounds, size)]
+
+
+def _boot(
+    guest: Guest, benches: Sequence[Benchmark], rounds: range, done: AbstractSet[Key]
+) -> Boot:
+    samples = tuple(
+        (bench, mode, number) for bench in benches for mode, number in order(bench, rounds)
+    )
+    return again(Boot(guest, tuple(benches), samples), done)
+
+
+def _stock_boot(
+    guest: Guest, benches: Sequence[Benchmark], rounds: range, done: AbstractSet[Key]
+) -> Boot:
+    samples = tuple((bench, STOCK, number) for bench in benches for number in rounds)
+    return again(Boot(replace(guest, kernel=STOCK), tuple(benches), samples), done)
+
+
+def _key(sample: tuple[Benchmark, str, int], guest: Guest) -> Key:
+    bench, mode, number = sample
+    return (bench.name, guest.cpus, mode, number)
+
+
+def order(bench: Benchmark, rounds: Iterable[int]) -> list[tuple[str, int]]:
     """Return modes and rounds in the order in which they are measured."""
     modes = list(bench.modes)
     found = []
-    for number in range(rounds):
+    for number in rounds:
         shift = number % len(modes)
         found += [(mode, number) for mode in modes[shift:] + modes[:shift]]
     return found
@@ -95,7 +137,7 @@ def tasks(boot: Boot, window: float, values: Mapping[str, str]) -> list[Task]:
             benchmark=bench.name,
             mode=mode,
             round=number,
-            command=bench.command(mode, values),
+            command=bench.command(BASELINE if mode == STOCK else mode, values),
             metrics={metric.name: metric.path for metric in bench.metrics},
             operations=bench.operations,
             timeout=PATIENCE * (window + _OVERHEAD) + 60,

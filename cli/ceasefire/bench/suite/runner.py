@@ -3,7 +3,7 @@
 
 Each sample is on disk as soon as it is taken. Ctrl-C ends the guest and keeps what there is; the
 same command with the same --out goes on with the rest. A boot that fails is told and the next one
-goes on; the exit status is 1 then.
+goes on; the exit status is 1 then. Only a guest that the emulator itself has lost is booted again.
 """
 
 import json
@@ -19,13 +19,19 @@ from ceasefire import counters
 from ceasefire.bench import records
 from ceasefire.bench.suite import data, plan
 from ceasefire.bench.suite.agent import SCHEMA, Plan
-from ceasefire.bench.suite.results import Folder
+from ceasefire.bench.suite.results import Folder, read
 from ceasefire.bench.suite.spec import Suite
 from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported
 from ceasefire.output import progress
-from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm import GuestSpec, klog, run_guest
 from ceasefire.vm.command import DISK_DIR
 from ceasefire.vm.guest import accelerator
+
+_BOOT_ATTEMPTS = 3
+
+
+class LostGuest(Failure):
+    """A guest that ended by a mistake of the emulator that is known, see klog.lost_patch()."""
 
 
 @dataclass
@@ -102,9 +108,13 @@ def measure(suite: Suite, boots: Sequence[plan.Boot], folder: Folder, where: Whe
     trouble = 0
     for number, boot in enumerate(boots, 1):
         names = ", ".join(bench.name for bench in boot.benchmarks)
-        progress(f"boot {number} of {len(boots)}, {boot.guest.cpus} CPUs: {names}")
+        kernel = f", {boot.guest.kernel} kernel" if boot.guest.kernel else ""
+        progress(f"boot {number} of {len(boots)}, {boot.guest.cpus} CPUs{kernel}: {names}")
         try:
-            (_in_place if where.in_place else _in_guest)(suite, boot, folder, where, told)
+            if where.in_place:
+                _in_place(suite, boot, folder, where, told)
+            else:
+                _in_guests(suite, boot, folder, where, told)
         except (Unsupported, Interrupted):
             raise
         except Failure as failure:
@@ -142,13 +152,28 @@ def _host_record(where: str, guest: plan.Guest, **facts: object) -> dict[str, ob
     return {**record, "schema": SCHEMA, "cpus": guest.cpus, "comparable": comparable}
 
 
+def _in_guests(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress) -> None:
+    """Take the samples of a boot in a guest, and in another one if the emulator lost it."""
+    for _ in range(_BOOT_ATTEMPTS - 1):
+        try:
+            return _in_guest(suite, boot, folder, where, told)
+        except LostGuest as lost:
+            folder.add({"schema": SCHEMA, "type": "lost", "why": str(lost)})
+            progress(f"{lost}, once more")
+            boot = plan.again(boot, read(folder.path).done())
+            if not boot.samples:
+                return None
+    return _in_guest(suite, boot, folder, where, told)
+
+
 def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told: Progress) -> None:
     guest = boot.guest
+    kernel = guest.kernel or where.kernel
     disks = tuple(data.disk(text) for text in guest.disks)
     disk = (disks[0].mount or f"{DISK_DIR}/0") if disks else ""
     work = disk if disks and disks[0].kind == "brd-ext4" else ""
     spec = GuestSpec(
-        kernel=where.kernel,
+        kernel=kernel,
         cpus=guest.cpus,
         memory=guest.memory,
         disks=disks,
@@ -163,14 +188,14 @@ def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told:
             words,
             guest,
             accel=accel,
-            kernel_kind=where.kernel,
+            kernel_kind=kernel,
             memory=guest.memory,
             disks=list(guest.disks),
             append=guest.append,
         )
     )
     with tempfile.TemporaryDirectory(dir=folder.path) as place:
-        command = _agent(boot, suite, Path(place), disk, work, fpr=where.kernel != "stock")
+        command = _agent(boot, suite, Path(place), disk, work, fpr=kernel != plan.STOCK)
         result = run_guest(
             spec,
             command,
@@ -178,6 +203,8 @@ def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told:
             cwd=Path(place),
             stdout=Lines(folder, guest.cpus, told),
         )
+    if accel == "tcg" and klog.lost_patch(result.verdict):
+        raise LostGuest(f"the emulator lost a code patch of the guest (log: {result.log})")
     _judge(result.check(), result.stderr.decode(errors="replace"))
 
 

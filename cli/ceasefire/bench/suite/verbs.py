@@ -9,6 +9,7 @@ from pathlib import Path
 from ceasefire.bench import plan as numbers
 from ceasefire.bench.suite import plan, results, runner, spec
 from ceasefire.bench.suite.compare import Comparison, Interval, comparisons
+from ceasefire.bench.suite.spec import BASELINE
 from ceasefire.errors import Failure, UsageError
 from ceasefire.output import print_table, progress
 from ceasefire.vm.spec import ACCELERATORS
@@ -57,6 +58,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, metavar="S", help="length of a sample (default: the suite's)")
     add("--cpus", metavar="LIST", help="only guests with so many CPUs")
     add("--kernel", default="run", metavar="KIND", help="run, debug, stock or a bzImage")
+    add("--stock", action="store_true", help="measure `off` on the stock kernel, too")
     add("--accel", choices=ACCELERATORS, default="auto", help="default: auto")
     add("--in-place", action="store_true", help="measure this machine and its kernel, no guest")
     add("--dir", default="", metavar="DIR", help="with --in-place: folder for files ($TMPDIR)")
@@ -68,13 +70,15 @@ def run_main(args: argparse.Namespace) -> int:
         raise UsageError("--quick is a suite of its own: leave the names out")
     if args.dir and not args.in_place:
         raise UsageError("--dir is for --in-place; guests have disks of their own")
+    if args.stock and (args.in_place or args.kernel == plan.STOCK):
+        raise UsageError("--stock compares two kernels in guests: leave out --in-place, --kernel")
     suite = _changed(spec.choose(args.name or ["quick" if args.quick else "default"]), args)
     cpus = numbers.parse_numbers("--cpus", args.cpus, 1, numbers.MAX_NUMBER) if args.cpus else []
     if not plan.boots(suite, cpus=cpus):
         raise UsageError(f"--cpus {args.cpus}: no benchmark of the suite wants such a guest")
     folder = results.Folder(args.out, suite.name)
     done = results.read(folder.path).done() if folder.exists() else set()
-    boots = plan.boots(suite, done, cpus)
+    boots = plan.boots(suite, done, cpus, stock=args.stock)
     if lost := plan.missing(bench for boot in boots for bench in boot.benchmarks):
         raise Failure(f"{', '.join(lost)} missing: run `make deps-bench` first")
     if done:
@@ -102,15 +106,18 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `bench compare`."""
     parser.add_argument("folder", nargs="+", metavar="DIR", help="--out of a `bench run`")
     parser.add_argument("--json", action="store_true", help="print JSON, an object a comparison")
+    parser.add_argument(
+        "--against", default=BASELINE, metavar="MODE", help="compare with this mode (off)"
+    )
 
 
 def compare_main(args: argparse.Namespace) -> int:
     """Show the tables of some folders again."""
     folders = [Path(name) for name in args.folder]
     if not args.json:
-        return max(show(folder) for folder in folders)
+        return max(show(folder, args.against) for folder in folders)
     for folder in folders:
-        for c in comparisons(results.read(folder)):
+        for c in comparisons(results.read(folder), args.against):
             print(json.dumps({"folder": str(folder), **_record(c)}))
     return 0
 
@@ -132,14 +139,15 @@ def _record(c: Comparison) -> dict[str, object]:
     }
 
 
-def show(folder: Path) -> int:
+def show(folder: Path, against: str = BASELINE) -> int:
     """Print the table of a folder; return 1 when something was wrong or failed."""
     found = results.read(folder)
-    compared = comparisons(found)
+    compared = comparisons(found, against)
     if not compared:
-        raise Failure(f"{folder} has no two modes to compare yet")
+        raise Failure(f"{folder} has nothing to compare with mode {against} yet")
+    per_operation, ratio = f"received/op {against}", f"ratio to {against}"
     print_table(
-        ("benchmark", "CPUs", "mode", "received/op off", "with", "left", "ratio to off", "of what"),
+        ("benchmark", "CPUs", "mode", per_operation, "with", "left", ratio, "of what"),
         [_row(c) for c in compared],
         numbers_from=3,
     )
