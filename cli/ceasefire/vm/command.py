@@ -49,6 +49,8 @@ _TCG_ARGS = (
 _DEBUG_ARGS = ("page_poison=1",)
 _DEFAULT_BRD = "256M"
 DISK_DIR = "/run/disk"
+# Stands for a folder of the guest in words for QEMU.
+RUN = "{run}"
 # The host's rules are many, and each device of a guest would meet all of them.
 _UDEV_RULES = Path(__file__).parent / "udev"
 
@@ -127,7 +129,7 @@ def virtme_command(
     for argument in kernel_arguments(spec, accel):
         words += ["--kopt", argument]
     # Must come last: virtme-run takes everything that follows.
-    return [*words, "--qemu-opts", *_qemu_options(spec, accel)]
+    return [*words, "--qemu-opts", *_qemu_options(spec, accel, script.parent)]
 
 
 def masked(directories: Sequence[Path]) -> list[str]:
@@ -236,7 +238,7 @@ def _numa_nodes(spec: GuestSpec) -> list[str]:
     return nodes
 
 
-def _qemu_options(spec: GuestSpec, accel: str) -> list[str]:
+def _qemu_options(spec: GuestSpec, accel: str, run: Path) -> list[str]:
     words: list[str] = []
     if accel == "tcg":
         words += ["-accel", "tcg,thread=single" if spec.icount else "tcg,thread=multi"]
@@ -251,7 +253,7 @@ def _qemu_options(spec: GuestSpec, accel: str) -> list[str]:
             drive = f"if=none,id=disk{index},format=raw,snapshot=on,file={_escape(disk.argument)}"
             words += ["-drive", drive]
             words += ["-device", f"virtio-blk-pci,drive=disk{index},serial={_serial(index)}"]
-    return words + list(spec.qemu_args)
+    return words + [word.replace(RUN, str(run)) for word in spec.qemu_args]
 
 
 def _serial(index: int) -> str:

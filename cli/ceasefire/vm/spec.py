@@ -166,7 +166,7 @@ def add_guest_arguments(parser: argparse.ArgumentParser, *, timeout: float = 600
         action="append",
         default=[],
         metavar="ARG",
-        help="pass one word to QEMU; may be repeated",
+        help="pass one word to QEMU; {run} is a folder of this guest; may be repeated",
     )
 
 
