@@ -324,13 +324,12 @@ static long bite_until_left_alone(long wanted)
 }
 
 /*
- * The mapping has said that a use does not count: its pages get no younger. On
- * two lists it depends on what came before on which of them they are.
+ * A mapping that says that a use does not count: its pages are as old as those
+ * of a larger file that is read after it.
  */
-static void use_does_not_count(void)
+static char *old(void)
 {
 	struct tfile others;
-	long later;
 	char *p;
 
 	if (!lru_has_generations())
@@ -340,10 +339,35 @@ static void use_does_not_count(void)
 	MUST(madvise(p, LENGTH, MADV_RANDOM));
 	file_make(&others, ON_DISK, 64 * PAGES, OWN);
 	MUST(fdatasync(others.fd));
-	later = bite_until_left_alone(PAGES / 2);
+	return p;
+}
+
+/* They get no younger. On two lists it depends on what came before. */
+static void use_does_not_count(void)
+{
+	char *p = old();
+	long later = bite_until_left_alone(PAGES / 2);
+
 	ENSURE(later >= PAGES / 2,
 	       "reclaim came by %ld of %d pages, as if they were used", later,
 	       PAGES);
+	nobody_sees(p);
+}
+
+/* Those that wait for a flush are looked at next, and not taken for used. */
+static void stays_old(void)
+{
+	long later, young;
+	char *p = old();
+
+	young = group_youngest();
+	later = bite_until_left_alone(PAGES / 2);
+	ENSURE(later >= PAGES / 2, "reclaim came by %ld of %d pages", later,
+	       PAGES);
+	young = group_youngest() - young;
+	ENSURE(young < later / 2,
+	       "%ld pages of %ld that wait for a flush are the youngest", young,
+	       later);
 	nobody_sees(p);
 }
 
@@ -385,6 +409,7 @@ int main(int argc, char **argv)
 		{ "random_advice", random_advice, 0 },
 		{ "others_first", others_first, 0 },
 		{ "use_does_not_count", use_does_not_count, 0 },
+		{ "stays_old", stays_old, 0 },
 		{ "one_flush_for_many", one_flush_for_many, 0 },
 	};
 

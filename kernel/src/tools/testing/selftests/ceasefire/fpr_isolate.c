@@ -16,6 +16,7 @@
 #include "env.h"
 #include "file.h"
 #include "frames.h"
+#include "host.h"
 #include "ktap.h"
 #include "map.h"
 #include "peer.h"
@@ -253,6 +254,81 @@ static void taken_by_host(void)
 	ktap_note("%ld frames were reported", reported_around());
 }
 
+#define KPF_OFFLINE	(1ULL << 23)
+/* What the balloon leaves at first: it takes nearly all that is free. */
+#define LEFT_MIB	64
+#define BALLOON_LIMIT_S	300
+
+/* Whoever has lost a frame to the host reads zeros where the peer still reads. */
+static void none_taken(const char *p)
+{
+	static uint64_t words[PAGES];
+	size_t i;
+
+	peer_read(p, PAGES, words);
+	for (i = 0; i < PAGES; i++) {
+		ENSURE(words[i] == FAULTED ||
+		       !(frame_flags(frames[i]) & KPF_OFFLINE),
+		       "the peer reads frame %zu, which is in the balloon", i);
+		ENSURE(words[i], "the host has taken frame %zu", i);
+	}
+}
+
+/*
+ * A balloon takes memory from the allocator and gives it to the host at once:
+ * what the peer still reaches is not for it. When memory becomes short for its
+ * sake, what is parked is no exception.
+ */
+static void taken_by_balloon(void)
+{
+	struct tfile f;
+	char *p = park(&f, ON_TMPFS);
+	long most = read_kb("/proc/meminfo", "MemFree") / 1024;
+
+	host_leave(host_memory() - most + LEFT_MIB);
+	host_wait_balloon(most - LEFT_MIB, BALLOON_LIMIT_S);
+	none_taken(p);
+	ktap_note("%ld of %ld MiB are in the balloon, %ld frames parked",
+		  host_balloon(), host_memory(), fpr_sysfs("parked"));
+	host_leave(host_memory() - most);
+	ENSURE(fpr_wait_sysfs_at_most("parked", PAGES / 10, BALLOON_LIMIT_S),
+	       "%ld frames are still parked while memory is short",
+	       fpr_sysfs("parked"));
+	none_taken(p);
+	host_leave(host_memory());
+}
+
+#define POWER		"/sys/power/"
+
+/*
+ * Hibernation freezes all tasks and takes memory for its image: here until the
+ * devices would be suspended. What was parked is no obstacle, and who is thawed
+ * reads nothing that is not his.
+ */
+static void memory_for_image(void)
+{
+	static uint64_t words[PAGES];
+	struct tfile f;
+	size_t i;
+	char *p;
+
+	if (access(POWER "pm_test", F_OK))
+		ktap_skip("no hibernation that ends before the devices");
+	p = park(&f, ON_TMPFS);
+	ENSURE(write_text(POWER "image_size", "0") &&
+	       write_text(POWER "disk", "shutdown") &&
+	       write_text(POWER "pm_test", "freezer"), POWER ": %m");
+	ENSURE(write_text(POWER "state", "disk"), "hibernation: %m");
+	ENSURE(fpr_wait_sysfs_at_most("parked", PAGES / 10, 20),
+	       "%ld frames are still parked", fpr_sysfs("parked"));
+	peer_read(p, PAGES, words);
+	for (i = 0; i < PAGES; i++)
+		ENSURE(words[i] == WORD(OWN) || words[i] == WORD(0xaa) ||
+		       words[i] == FAULTED,
+		       "stale page %zu reads %016llx of another owner", i,
+		       (unsigned long long)words[i]);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -267,6 +343,8 @@ int main(int argc, char **argv)
 		{ "soft_parked_large", soft_parked_large, 0 },
 		{ "hard_parked_large", hard_parked_large, 0 },
 		{ "taken_by_host", taken_by_host, 0 },
+		{ "taken_by_balloon", taken_by_balloon, 600 },
+		{ "memory_for_image", memory_for_image, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

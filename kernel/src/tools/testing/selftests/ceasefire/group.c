@@ -13,6 +13,8 @@
 #include "group.h"
 #include "ktap.h"
 
+#define GENERATIONS	"/sys/kernel/debug/lru_gen"
+
 static char root[64], group[96];
 
 static char *in(const char *folder, const char *name)
@@ -77,4 +79,34 @@ void group_reclaim(size_t bytes)
 	snprintf(text, sizeof(text), "%zu", bytes);
 	if (!write_text(in(group, "memory.reclaim"), text))
 		ENSURE(errno == EAGAIN || errno == EINTR, "memory.reclaim: %m");
+}
+
+long group_youngest(void)
+{
+	char line[256], path[64];
+	long pages = 0, newest = 0;
+	bool ours = false, found = false;
+	FILE *f = fopen(GENERATIONS, "re");
+
+	if (!f)
+		ktap_skip("no " GENERATIONS);
+	snprintf(path, sizeof(path), "/case-%d\n", (int)getpid());
+	while (fgets(line, sizeof(line), f)) {
+		unsigned long seq, age, anon, file;
+
+		if (strstr(line, "memcg "))
+			ours = strstr(line, path);
+		else if (strstr(line, "node "))
+			newest = 0;
+		else if (ours && sscanf(line, " %lu %lu %lu%*[ x]%lu", &seq,
+					&age, &anon, &file) == 4) {
+			/* The last line of each node is the youngest. */
+			pages += (long)file - newest;
+			newest = (long)file;
+			found = true;
+		}
+	}
+	fclose(f);
+	ENSURE(found, GENERATIONS " does not have the group");
+	return pages;
 }

@@ -15,5 +15,10 @@ void group_start(void);
 void group_leave(void);
 /* Reclaim up to so many bytes of it; less if there is no more. */
 void group_reclaim(size_t bytes);
+/*
+ * Pages of files in the youngest generation of its LRU; skips the case without
+ * multi-generational LRU or its file in debugfs.
+ */
+long group_youngest(void);
 
 #endif
