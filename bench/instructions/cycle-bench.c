@@ -16,6 +16,7 @@
 #include "../common/counters.h"
 #include "../common/environment.h"
 #include "../common/util.h"
+#include "program.h"
 #include "../../lib/include/ceasefire.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@
 
 #define PAGE 4096UL
 #define FILE_PAGES 1024UL
-#define MAX_CASES 32
+#define MAX_CASES 16
 #define SKIP_LOCAL "/sys/kernel/debug/ceasefire/skip_local"
 
 enum variant {
@@ -50,6 +51,7 @@ struct test {
 	void (*run)(const struct test *test, int flag, unsigned long count);
 	unsigned int pages;
 	bool fpr;		/* has variants with the flag */
+	const char *command;	/* of a program; one run is an operation */
 };
 
 static int data_file, null_file, tmp_file;
@@ -133,23 +135,33 @@ static void write_file(const struct test *test, int flag, unsigned long count)
 	write_loop(tmp_file, count, true);
 }
 
-static const struct test tests[] = {
-	{ "mmap-read-munmap-1", map_read_unmap, 1, true },
-	{ "mmap-read-munmap-4", map_read_unmap, 4, true },
-	{ "mmap-read-munmap-16", map_read_unmap, 16, true },
-	{ "mmap-munmap", map_unmap, 1, true },
-	{ "page-fault", page_fault, 1, false },
-	{ "write-null", write_null, 0, false },
-	{ "write-file", write_file, 0, false },
+static void program(const struct test *test, int flag, unsigned long count)
+{
+	(void)flag;
+	run_program(test->name, test->command, null_file, count);
+}
+
+static struct test tests[MAX_CASES] = {
+	{ "mmap-read-munmap-1", map_read_unmap, 1, true, NULL },
+	{ "mmap-read-munmap-4", map_read_unmap, 4, true, NULL },
+	{ "mmap-read-munmap-16", map_read_unmap, 16, true, NULL },
+	{ "mmap-munmap", map_unmap, 1, true, NULL },
+	{ "page-fault", page_fault, 1, false, NULL },
+	{ "write-null", write_null, 0, false, NULL },
+	{ "write-file", write_file, 0, false, NULL },
 };
 
-#define TESTS (sizeof(tests) / sizeof(tests[0]))
+/* Those above, and those that are added for --program. */
+#define LOOPS 7
+static size_t nr_tests = LOOPS;
 
 static const char help[] =
 "usage: cycle-bench [options]\n"
 "Times loops of memory system calls, one thread on one CPU.\n"
 "\n"
 "  --case NAME     only this one (repeatable); --list shows the names\n"
+"  --program NAME=COMMAND  a case of that name: runs of a shell command, whose\n"
+"                  output is dropped (repeatable)\n"
 "  --variant LIST  plain,fpr,fpr-skip: default all that the kernel has\n"
 "  --repeats N     repeats, all cases in turn (5)\n"
 "  --ms N          length of a sample (100)\n"
@@ -160,7 +172,7 @@ static const char help[] =
 "Exit status: 0, 1 wrong data or an error, 2 wrong use, 77 no FPR here.\n";
 
 struct options {
-	bool chosen[TESTS];
+	bool chosen[MAX_CASES];
 	bool any_chosen;
 	bool variants[VARIANTS];
 	bool variants_given;
@@ -312,7 +324,7 @@ static void measure(const struct options *options, const struct test *test,
 
 static void choose_case(struct options *options, const char *name)
 {
-	for (size_t i = 0; i < TESTS; i++) {
+	for (size_t i = 0; i < nr_tests; i++) {
 		if (strcmp(tests[i].name, name) == 0) {
 			options->chosen[i] = options->any_chosen = true;
 			return;
@@ -320,6 +332,19 @@ static void choose_case(struct options *options, const char *name)
 	}
 	die(EXIT_USAGE, "unknown case '%s'; cycle-bench --list shows them",
 	    name);
+}
+
+static void add_program(struct options *options, char *text)
+{
+	char *command = strchr(text, '=');
+
+	if (!command || command == text || !command[1])
+		die(EXIT_USAGE, "--program %s: give NAME=COMMAND", text);
+	if (nr_tests == MAX_CASES)
+		die(EXIT_USAGE, "--program: at most %d of them", MAX_CASES - LOOPS);
+	*command++ = 0;
+	options->chosen[nr_tests] = options->any_chosen = true;
+	tests[nr_tests++] = (struct test){ text, program, 0, false, command };
 }
 
 static void choose_variants(struct options *options, char *text)
@@ -362,6 +387,7 @@ static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		{ "case", required_argument, NULL, 'c' },
+		{ "program", required_argument, NULL, 'p' },
 		{ "variant", required_argument, NULL, 'v' },
 		{ "repeats", required_argument, NULL, 'r' },
 		{ "ms", required_argument, NULL, 'm' },
@@ -379,6 +405,9 @@ static void parse(struct options *options, int argc, char **argv)
 		switch (option) {
 		case 'c':
 			choose_case(options, optarg);
+			break;
+		case 'p':
+			add_program(options, optarg);
 			break;
 		case 'v':
 			choose_variants(options, optarg);
@@ -398,7 +427,7 @@ static void parse(struct options *options, int argc, char **argv)
 			options->json = true;
 			break;
 		case 'l':
-			for (size_t i = 0; i < TESTS; i++)
+			for (size_t i = 0; i < nr_tests; i++)
 				puts(tests[i].name);
 			exit(EXIT_OK);
 		case 'h':
@@ -416,13 +445,13 @@ static void parse(struct options *options, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	unsigned long counts[TESTS] = { 0 };
+	unsigned long counts[MAX_CASES] = { 0 };
 	struct options options;
 
 	set_program_name("cycle-bench");
+	fix_addresses(argv);
 	parse(&options, argc, argv);
 	find_variants(&options);
-	fix_addresses(argv);
 	atexit(restore);
 	signal(SIGINT, stop_on_signal);
 	signal(SIGTERM, stop_on_signal);
@@ -432,13 +461,14 @@ int main(int argc, char **argv)
 		print_environment_json("cycle-bench", stdout);
 
 	for (unsigned int repeat = 0; repeat < options.repeats; repeat++) {
-		for (size_t i = 0; i < TESTS; i++) {
+		for (size_t i = 0; i < nr_tests; i++) {
 			const struct test *test = &tests[i];
 
 			if (options.any_chosen && !options.chosen[i])
 				continue;
 			if (!counts[i])
-				counts[i] = calibrate(test, options.ns);
+				counts[i] = test->command ? 1 :
+					    calibrate(test, options.ns);
 			for (enum variant v = 0; v < VARIANTS; v++) {
 				if (options.variants[v] &&
 				    (v == PLAIN || test->fpr))
