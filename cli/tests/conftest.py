@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shared by the tests: running the command line, fixtures, the marker of tests that boot."""
+"""Shared by the tests: running the command line, fixtures, the markers of tests that boot."""
 
 import os
 import subprocess
@@ -17,8 +17,9 @@ CALL_LIMIT = 2400.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
+    """Declare the markers."""
     config.addinivalue_line("markers", "guest: boots a virtual machine, needs a built kernel")
+    config.addinivalue_line("markers", "long: as guest, takes long or needs more programs")
 
 
 @pytest.fixture
