@@ -187,14 +187,8 @@ bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 static void fpr_evict_settle(struct fpr_ctx *ctx)
 {
 	atomic_set(&ctx->kept, 0);
-	/* That would be all CPUs, for what reclaim sends to those of a process. */
-	if (ctx == &fpr_shared || !refcount_inc_not_zero(&ctx->ref))
-		return;
-	rcu_read_unlock();
-	count_vm_event(FPR_EVICT_SETTLE);
-	fpr_flush(ctx);
-	fpr_ctx_put(ctx);
-	rcu_read_lock();
+	if (fpr_flush_found(ctx))
+		count_vm_event(FPR_EVICT_SETTLE);
 }
 
 /* The context that makes the eviction of a folio take a flush. RCU read side. */

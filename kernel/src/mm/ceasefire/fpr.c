@@ -352,16 +352,22 @@ void __fpr_gather_anon(struct mmu_gather *tlb, struct page *page,
  * @page: an anonymous page, mapped, under mmap_lock
  *
  * It is mapped where nobody unmaps it now, so no CPU is left with a stale
- * translation of it after the look.
+ * translation of it after the look. If one may be, a flush ends that, for all
+ * pages of the process; KSM itself sends one for each page that it merges.
  *
+ * Context: may sleep and sends IPIs.
  * Return: false while a stale translation may write to it.
  */
 bool __fpr_ksm_mergeable(struct page *page)
 {
-	bool stale;
+	struct fpr_ctx *ctx;
 
+	if (fpr_mutated(MUTATE_fpr_no_ksm_check))
+		return true;
 	rcu_read_lock();
-	stale = fpr_frame_owner(page_to_pfn(page), NULL);
+	ctx = fpr_frame_owner(page_to_pfn(page), NULL);
+	if (ctx && fpr_flush_found(ctx))
+		ctx = fpr_frame_owner(page_to_pfn(page), NULL);
 	rcu_read_unlock();
-	return !stale || fpr_mutated(MUTATE_fpr_no_ksm_check);
+	return !ctx;
 }

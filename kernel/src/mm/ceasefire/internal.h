@@ -191,6 +191,7 @@ void fpr_owe(struct fpr_ctx *ctx, u64 gen);
 void fpr_owe_young(struct fpr_ctx *ctx, u64 gen);
 bool fpr_is_owed_for(struct fpr_ctx *ctx, u64 newest);
 void fpr_flush(struct fpr_ctx *ctx);
+bool fpr_flush_found(struct fpr_ctx *ctx);
 void fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason);
 unsigned long fpr_settle_one(struct fpr_ctx *ctx, enum fpr_drain_reason reason,
 			     bool *again);

@@ -283,6 +283,27 @@ void fpr_flush(struct fpr_ctx *ctx)
 }
 
 /**
+ * fpr_flush_found() - fpr_flush() for a context that was found under RCU
+ * @ctx: the context, under rcu_read_lock(), which is given up meanwhile
+ *
+ * Not for frames of several contexts: that would be all CPUs, where one who
+ * evicts or merges a page sends to those of a process.
+ *
+ * Context: may sleep and sends IPIs.
+ * Return: false if nothing was flushed.
+ */
+bool fpr_flush_found(struct fpr_ctx *ctx)
+{
+	if (ctx == &fpr_shared || !refcount_inc_not_zero(&ctx->ref))
+		return false;
+	rcu_read_unlock();
+	fpr_flush(ctx);
+	fpr_ctx_put(ctx);
+	rcu_read_lock();
+	return true;
+}
+
+/**
  * fpr_settle_one() - pay what a context owes and release its parked frames
  * @ctx: the context; the caller holds a reference
  * @reason: who asks

@@ -244,10 +244,10 @@ static size_t merged(char *p, char *q)
 	return count;
 }
 
-/* A merged page is one that many processes may have. */
-static void ksm_waits(void)
+/* A merged page is one that many processes may have: what is owed is flushed. */
+static void ksm_flushes(void)
 {
-	size_t before, evil, after;
+	size_t count, evil, missed;
 	char *p, *q, *r;
 
 	if (access(KSM "run", W_OK))
@@ -267,19 +267,15 @@ static void ksm_waits(void)
 	       write_text(KSM "smart_scan", "0") &&
 	       write_text(KSM "run", "1"), "ksm cannot be started: %m");
 	ksm_scans(4);
-	before = merged(q, r);
+	count = merged(q, r);
 	checker_forbid(p, PAGES);
-	peer_write(p, PAGES, WORD(EVIL));
+	missed = PAGES - peer_write(p, PAGES, WORD(EVIL));
 	evil = PAGES - peer_count(r, PAGES, WORD(OWN));
-	full_flush();
-	memset(q, OWN, LENGTH);
-	ksm_scans(4);
-	after = merged(q, r);
 	write_text(KSM "run", "2");
 	write_text(KSM "run", "0");
-	ktap_note("merged: %zu pages before the flush, %zu after", before, after);
+	ktap_note("%zu pages merged, %zu writes failed", count, missed);
 	ENSURE(!evil, "%zu pages were written through a merged page", evil);
-	ENSURE(after, "KSM does not merge the pages at all");
+	ENSURE(count == PAGES, "KSM has merged %zu of %d pages", count, PAGES);
 }
 
 int main(int argc, char **argv)
@@ -292,7 +288,7 @@ int main(int argc, char **argv)
 		{ "to_file", to_file, 0 },
 		{ "free_pages_stay_empty", free_pages_stay_empty, 0 },
 		{ "made_executable", made_executable, 0 },
-		{ "ksm_waits", ksm_waits, 0 },
+		{ "ksm_flushes", ksm_flushes, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
