@@ -14,6 +14,7 @@
 
 #include "env.h"
 #include "file.h"
+#include "host.h"
 #include "ktap.h"
 #include "map.h"
 #include "peer.h"
@@ -75,8 +76,7 @@ static void counted(void)
 	ENSURE(fpr_sysfs("contexts") == 1, "%ld contexts",
 	       fpr_sysfs("contexts"));
 	ENSURE(fpr_sysfs("tag_bytes") > 0 &&
-	       fpr_sysfs("tag_bytes") <=
-	       read_kb("/proc/meminfo", "MemTotal") * 1024 / 100,
+	       fpr_sysfs("tag_bytes") <= host_memory() * (long)(8 * MIB / PAGE),
 	       "%ld bytes of tags", fpr_sysfs("tag_bytes"));
 }
 
