@@ -296,10 +296,9 @@ static void print(const struct options *o, const struct sample *s, bool fpr,
 	       JSON_SCHEMA, fpr ? "on" : "off", round);
 	printf(",\"pages\":%" PRIu64 ",\"rate\":%.1f,\"most_parked\":%" PRIu64,
 	       l->count, (double)l->count * 1e9 / (double)s->ns, s->most_parked);
-	printf(",\"latency_ns\":{\"p50\":%" PRIu64 ",\"p99\":%" PRIu64
-	       ",\"p99.9\":%" PRIu64 ",\"max\":%" PRIu64 "},\"counters\":",
-	       latency_quantile(l, 0.5), latency_quantile(l, 0.99),
-	       latency_quantile(l, 0.999), l->max);
+	putchar(',');
+	latency_print_json(l, stdout);
+	printf(",\"counters\":");
 	counters_print_json(&s->counters, stdout);
 	printf("}\n");
 	fflush(stdout);

@@ -4,6 +4,7 @@
 #define BENCH_LATENCY_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 /* Powers of two of nanoseconds, each in so many equal parts. */
 #define LATENCY_PARTS 32
@@ -66,5 +67,11 @@ static inline void latency_merge(struct latency *to, const struct latency *from)
 	if (from->max > to->max)
 		to->max = from->max;
 }
+
+/*
+ * Print two fields: `latency_ns`, quantiles, and `histogram`, a list of [ns, count]:
+ * the least time of each bucket that is not empty, eight equal ones to a power of two.
+ */
+void latency_print_json(const struct latency *l, FILE *out);
 
 #endif /* BENCH_LATENCY_H */

@@ -90,7 +90,9 @@ static void print_json(const struct options *o, enum phase phase,
 		putchar(',');
 		print_latency(operation_names[op], &result.latency[op]);
 	}
-	printf("},\"counters\":");
+	printf("},");
+	latency_print_json(&result.all, stdout);
+	printf(",\"counters\":");
 	counters_print_json(&result.counters, stdout);
 	printf("}\n");
 	fflush(stdout);

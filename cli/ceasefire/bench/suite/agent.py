@@ -31,6 +31,8 @@ SCHEMA = 2
 RUN_TIME = "seconds"
 _SWITCH = counters.SYSFS / "fpr" / "enabled"
 _ERROR_LINES = 3
+# Kept as they are printed, if they are.
+_LATENCY = ("latency_ns", "histogram")
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def sample(task: Task, work: Path) -> dict[str, Any]:
         "output": str(values.get("output", hashlib.sha256(done.out).hexdigest()[:16])),
         "run_seconds": round(done.seconds, 6),
         "counters": {**done.counters, **values.get("counters", {})},
-        **({"latency_ns": values["latency_ns"]} if "latency_ns" in values else {}),
+        **{name: values[name] for name in _LATENCY if name in values},
     }
 
 
