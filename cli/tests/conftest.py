@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shared by the tests: running the command line, fixtures, the markers of tests that boot."""
+"""Shared by the tests: running the command line, fixtures, the markers of tests that boot, made-up
+results of a suite.
+"""
 
+import json
 import os
+import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,3 +66,92 @@ def empty_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Point the build directory to an empty place."""
     monkeypatch.setenv("CEASEFIRE_BUILD", str(tmp_path))
     return tmp_path
+
+
+# What each mode of the made-up results does: rate, shootdowns for each operation, latency in ns.
+_MADE = {
+    "apache": {
+        "off": (100.0, 0.5, 40_000),
+        "on": (122.0, 0.0005, 30_000),
+        "sendfile": (140.0, 0.0, 25_000),
+        "stock": (101.0, 0.51, 40_000),
+    },
+    "munmap-victim": {
+        "off": (78.0, 1.0, 0),
+        "on": (97.0, 0.0, 0),
+        "ideal-compute": (100.0, 0.0, 0),
+    },
+    "compute-xz": {"off": (10.0, 0.0, 0), "on": (10.05, 0.0, 0)},
+}
+_GROUPS = {"apache": "application", "munmap-victim": "micro", "compute-xz": "overhead"}
+_METRICS = {"apache": ["requests"], "munmap-victim": ["I/O", "compute"], "compute-xz": ["time"]}
+
+
+def _made_histogram(chance: random.Random, middle: int) -> list[list[int]]:
+    counts: dict[int, int] = {}
+    for _ in range(2000):
+        ns = int(chance.lognormvariate(0, 0.4) * middle * (50 if chance.random() < 0.01 else 1))
+        width = max(32, 1 << (ns.bit_length() - 1)) // 8
+        counts[ns // width * width] = counts.get(ns // width * width, 0) + 1
+    return [[ns, count] for ns, count in sorted(counts.items())]
+
+
+def _made_boot(cpus: int, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a boot: all modes but stock, or that one alone."""
+    chance = random.Random(cpus)
+    where = "in a guest with emulated CPUs (TCG)"
+    yield {
+        "type": "host",
+        "cpus": cpus,
+        "comparable": cpus <= 4,
+        "where": where,
+        "host_cpus": 4,
+        "kernel_kind": kind,
+        "date": "2026-01-01",
+        "commit": "0123456789ab",
+    }
+    yield {"type": "environment", "kernel": f"6.12-{kind}", "cpu": "made up", "fpr": kind == "run"}
+    for name, modes in _MADE.items():
+        for number in range(5):
+            for mode, (rate, shot, middle) in modes.items():
+                if (mode == "stock") != (kind == "stock") or (name == "compute-xz" and cpus > 2):
+                    continue
+                line = {"type": "sample", "benchmark": name, "mode": mode, "round": number}
+                around = {m: rate * chance.uniform(0.97, 1.03) for m in _METRICS[name]}
+                line |= {"metrics": around, "operations": 10000, "output": "same"}
+                line |= {"counters": {"nr_tlb_remote_flush_received": int(shot * cpus * 5000)}}
+                if middle:
+                    line |= {"latency_ns": {"p50": middle, "p99.9": middle * chance.uniform(4, 6)}}
+                    line |= {"histogram": _made_histogram(chance, middle)}
+                yield line
+
+
+@pytest.fixture
+def suite_results(tmp_path: Path) -> Path:
+    """Return a folder with made-up results of a suite that have all there can be: several sizes of
+    guests, one with times that mean nothing, an ideal, histograms, the stock kernel, a failure.
+    """
+    facts = {
+        name: {
+            "group": group,
+            "title": f"{name}, made up <for> the tests",
+            "modes": list(_MADE[name]),
+            "metrics": [
+                {"name": m, "path": m, "better": "less" if m == "time" else "more"}
+                for m in _METRICS[name]
+            ],
+            "verify": "self",
+            "paper": {"compute": "+21 %"} if name == "munmap-victim" else {},
+        }
+        for name, group in _GROUPS.items()
+    }
+    lines: list[dict[str, Any]] = [{"type": "suite", "name": "made", "benchmarks": facts}]
+    for cpus in (2, 4, 16):
+        lines += [*_made_boot(cpus, "run"), *_made_boot(cpus, "stock")]
+    failed = {"benchmark": "apache", "mode": "on", "round": 5, "failed": "no answer"}
+    lines.append({"type": "sample", **failed})
+    folder = tmp_path / "made"
+    folder.mkdir()
+    text = "".join(json.dumps({"schema": 2, **line}) + "\n" for line in lines)
+    (folder / "samples.jsonl").write_text(text, encoding="utf-8")
+    return folder

@@ -103,7 +103,7 @@ def _compare(
 ) -> Comparison:
     """Compare the second of two modes with the first. both: the samples of these modes."""
     good = [s for s in both if not s.failed]
-    pairs = paired(good, *modes)
+    pairs = paired(good, modes[1], modes[0])
     comparable = bool(good) and all(s.comparable for s in good)
     metrics = dict.fromkeys(m for s in good for m in s.metrics)
     quantiles = dict.fromkeys(q for s in good for q in s.latency_ns)
@@ -132,15 +132,17 @@ def _compare(
     )
 
 
-def paired(samples: Iterable[Sample], first: str, second: str) -> list[tuple[Sample, Sample]]:
-    """Return the samples of both modes of each round that has both."""
+def paired(
+    samples: Iterable[Sample], mode: str, base: str = BASELINE
+) -> list[tuple[Sample, Sample]]:
+    """Return (base, mode) of each round that has both."""
     by_round: dict[int, dict[str, Sample]] = {}
     for sample in samples:
         by_round.setdefault(sample.round, {})[sample.mode] = sample
     return [
-        (found[first], found[second])
+        (found[base], found[mode])
         for _, found in sorted(by_round.items())
-        if first in found and second in found
+        if base in found and mode in found
     ]
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the results of suites as one HTML file that needs nothing else: no network, no script.
 
-Each benchmark has a section: shootdowns for each operation, ratios with their intervals, and what
-the paper has for comparison. It says in words what a figure means here and what not.
+Each benchmark has a section: shootdowns for each operation, ratios with their intervals, both over
+CPUs, compute that was lost, latencies; a table has what the paper measured beside ours. It says in
+words what a figure means here and what not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +15,13 @@ from typing import Any
 import jinja2
 
 from ceasefire import __version__
+from ceasefire.bench.suite import charts, paper
+from ceasefire.bench.suite.charts import ON, mode_text
 from ceasefire.bench.suite.compare import Comparison, Interval, comparisons
+from ceasefire.bench.suite.latency import histogram
+from ceasefire.bench.suite.lost import lost
 from ceasefire.bench.suite.results import Results
-from ceasefire.bench.suite.svg import Bar, bars
+from ceasefire.bench.suite.spec import BASELINE, STOCK
 from ceasefire.bench.suite.verbs import notes, ratio_text
 from ceasefire.errors import UsageError
 
@@ -25,20 +30,25 @@ GROUPS = {
     "micro": "What the kernel does, in a loop",
     "overhead": "What it costs those who do not use it",
 }
-ON = "on"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """title: what it shows. svg: the picture."""
+
+    title: str
+    svg: str
 
 
 @dataclass(frozen=True)
 class Section:
-    """What the page says of one benchmark."""
+    """What the page says of one benchmark. pictures: none is empty."""
 
     name: str
     title: str
-    shootdowns: str
-    ratios: str
-    latencies: str
+    pictures: tuple[Picture, ...]
     verdicts: tuple[str, ...]
-    paper: tuple[tuple[str, str], ...]
+    in_paper: bool
     trouble: tuple[str, ...]
 
 
@@ -66,15 +76,20 @@ def render(results: Sequence[Results]) -> str:
     groups: dict[str, list[Section]] = {}
     said: list[str] = []
     summary: list[dict[str, str]] = []
+    compared_with_paper: list[paper.Beside] = []
     for result in results:
         compared = comparisons(result)
         said += notes(result, compared)
-        facts = result.suite.get("benchmarks", {})
+        facts = paper.facts(result.suite)
         for name in dict.fromkeys(c.benchmark for c in compared):
             own = [c for c in compared if c.benchmark == name]
             about = facts.get(name, {})
             group = GROUPS.get(about.get("group", ""), "Others")
-            groups.setdefault(group, []).append(section(name, about, own))
+            beside = paper.beside(name, about, own)
+            groups.setdefault(group, []).append(
+                section(name, about, own, pictures(name, own, result), in_paper=beside is not None)
+            )
+            compared_with_paper += [beside] if beside is not None else []
             summary += [summary_row(c, about) for c in own if c.mode == ON]
     ordered = {title: groups[title] for title in (*GROUPS.values(), "Others") if title in groups}
     return environment.get_template("page.html.j2").render(
@@ -82,40 +97,84 @@ def render(results: Sequence[Results]) -> str:
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         groups=ordered,
         summary=summary,
+        beside=compared_with_paper,
         notes=list(dict.fromkeys(said)),
         machines=list(dict.fromkeys(machine(r) for r in results)),
-        emulated=any("emulated" in str(h.get("where")) for r in results for h in r.hosts),
+        emulated=any(emulated(r) for r in results),
     )
 
 
-def section(name: str, about: dict[str, Any], compared: Sequence[Comparison]) -> Section:
-    """Return what is said of a benchmark."""
+def section(
+    name: str,
+    about: dict[str, Any],
+    compared: Sequence[Comparison],
+    drawn: Sequence[Picture],
+    *,
+    in_paper: bool,
+) -> Section:
+    """Return what is said of a benchmark. in_paper: the table beside the paper has it."""
     return Section(
         name=name,
         title=str(about.get("title", name)),
-        shootdowns=bars(f"{name}: shootdowns received", _shootdown_bars(compared)),
-        ratios=bars(f"{name}: ratio to off", _ratio_bars(compared, "ratios"), one=True),
-        latencies=bars(
-            f"{name}: latency, ratio to off", _ratio_bars(compared, "latency"), one=True
-        ),
+        pictures=tuple(drawn),
         verdicts=tuple(verdict(c, about) for c in compared),
-        paper=tuple((str(k), str(v)) for k, v in about.get("paper", {}).items()),
+        in_paper=in_paper,
         trouble=tuple(text for c in compared for text in troubles(c)),
     )
+
+
+def pictures(name: str, compared: Sequence[Comparison], result: Results) -> list[Picture]:
+    """Draw all that there is of a benchmark."""
+    drawn = [
+        Picture(
+            "Shootdowns received for each operation, over CPUs",
+            charts.shootdowns_by_cpus(name, compared),
+        ),
+        Picture("Shootdowns received for each operation", charts.shootdown_bars(name, compared)),
+        *(
+            Picture(f"{metric}: ratio to off, over CPUs", svg)
+            for metric, svg in charts.ratios_by_cpus(name, compared).items()
+        ),
+        Picture("Ratio to off", charts.ratio_bars(name, compared, "ratios")),
+        Picture(
+            "Compute lost to shootdowns, of what is possible without any",
+            charts.lost_bars(name, [found for found in lost(result) if found.benchmark == name]),
+        ),
+    ]
+    of_off = "times the median of off" if emulated(result) else "time"
+    for cpus in dict.fromkeys(c.cpus for c in compared if c.comparable):
+        own = [s for s in result.samples if (s.benchmark, s.cpus) == (name, cpus)]
+        found = {mode: histogram(own, mode) for mode in (BASELINE, ON)}
+        svg = charts.latency_plot(
+            name,
+            cpus,
+            {mode: some for mode, some in found.items() if some is not None},
+            relative=emulated(result),
+        )
+        drawn.append(Picture(f"Latency, {cpus} CPUs: share of the operations by {of_off}", svg))
+    drawn.append(Picture("Latency, ratio to off", charts.ratio_bars(name, compared, "latency")))
+    return [picture for picture in drawn if picture.svg]
+
+
+def emulated(results: Results) -> bool:
+    """Say whether CPUs were emulated, so that times mean nothing."""
+    return any("emulated" in str(host.get("where")) for host in results.hosts)
 
 
 def verdict(c: Comparison, about: dict[str, Any]) -> str:
     """Say in a sentence what came of one mode."""
     parts = []
     share = c.shootdowns.share if c.shootdowns is not None else None
-    if share is not None:
+    if share is not None and c.mode == STOCK:
+        parts.append(f"{share:.2f} times the shootdowns of off for each operation")
+    elif share is not None:
         parts.append(f"{100 * share:.2f} % of the shootdowns for each operation are left")
     elif c.shootdowns is not None:
         parts.append("there were hardly any shootdowns without it")
     better = {m["name"]: m.get("better", "more") for m in about.get("metrics", [])}
     parts += [f"{m}: {said_of(i, better.get(m, 'more'))}" for m, i in c.ratios.items()]
     text = "; ".join(parts) or "nothing could be compared"
-    return f"{c.cpus} CPUs, {c.mode}: {text}."
+    return f"{c.cpus} CPUs, {mode_text(c.mode)}: {text}."
 
 
 def said_of(ratio: Interval, better: str) -> str:
@@ -153,8 +212,8 @@ def summary_row(c: Comparison, about: dict[str, Any]) -> dict[str, str]:
 
 def machine(results: Results) -> str:
     """Say in a line what it was measured on."""
-    host = dict(results.hosts[-1]) if results.hosts else {}
-    found = dict(results.environments[-1]) if results.environments else {}
+    host = _last(results.hosts, lambda host: host.get("kernel_kind") != STOCK)
+    found = _last(results.environments, lambda found: bool(found.get("fpr")))
     parts = [
         str(host.get("where", "")),
         f"kernel {found.get('kernel', '?')}",
@@ -166,36 +225,8 @@ def machine(results: Results) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _shootdown_bars(compared: Sequence[Comparison]) -> list[Bar]:
-    rows = []
-    for cpus in dict.fromkeys(c.cpus for c in compared):
-        own = [c for c in compared if c.cpus == cpus and c.shootdowns is not None]
-        for number, c in enumerate(own):
-            shot = c.shootdowns
-            assert shot is not None
-            if not number:
-                text = f"{shot.off:.4f}"
-                rows.append(Bar(f"{cpus} CPUs, off", shot.off, text, "off", first=True))
-            text = f"{shot.on:.4f}" + ("" if shot.share is None else f" ({100 * shot.share:.1f} %)")
-            rows.append(Bar(f"{cpus} CPUs, {c.mode}", shot.on, text, _kind(c.mode)))
-    return rows
-
-
-def _ratio_bars(compared: Sequence[Comparison], of: str) -> list[Bar]:
-    """Return the bars of `ratios` or `latency`."""
-    return [
-        Bar(
-            f"{name}, {c.cpus} CPUs, {c.mode}",
-            ratio.middle,
-            f"{ratio.middle:.2f}",
-            _kind(c.mode),
-            ratio.low,
-            ratio.high,
-        )
-        for c in compared
-        for name, ratio in getattr(c, of).items()
-    ]
-
-
-def _kind(mode: str) -> str:
-    return "on" if mode == ON else "other"
+def _last(
+    records: Sequence[Mapping[str, Any]], wanted: Callable[[Mapping[str, Any]], bool]
+) -> Mapping[str, Any]:
+    """Return the last one that is wanted, else the last one, else an empty one."""
+    return next(iter([*filter(wanted, reversed(records)), *reversed(records)]), {})

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ceasefire import paths
 from ceasefire.bench.suite.agent import Task
-from ceasefire.bench.suite.spec import BASELINE, Benchmark, Suite, fill
+from ceasefire.bench.suite.spec import BASELINE, STOCK, Benchmark, Suite, fill
 from ceasefire.errors import Failure
 
 # Start, run-in and end of a sample, on top of its window; boot of a guest.
@@ -26,7 +26,6 @@ _BOOT = 15.0
 PATIENCE = 10.0
 # Rounds in a boot when boots of two kernels alternate.
 _ROUNDS_A_BOOT = 2
-STOCK = "stock"
 _INSTALLED = (Path("/usr/libexec/ceasefire"), Path("/usr/local/libexec/ceasefire"))
 
 Key = tuple[str, int, str, int]

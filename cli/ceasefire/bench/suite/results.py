@@ -9,7 +9,7 @@ fields.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,11 @@ LINES = "samples.jsonl"
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample with the boot it was taken in. metrics are empty when it failed."""
+    """One sample with the boot it was taken in. metrics are empty when it failed.
+
+    histogram: operations by the least time of their bucket in nanoseconds, empty if the benchmark
+    has none; see latency.py. kernel_kind: of the guest, "" in place.
+    """
 
     benchmark: str
     mode: str
@@ -37,6 +41,8 @@ class Sample:
     counters: Mapping[str, int]
     latency_ns: Mapping[str, float]
     failed: str
+    histogram: Mapping[int, int] = field(default_factory=dict)
+    kernel_kind: str = ""
 
     @property
     def key(self) -> Key:
@@ -134,4 +140,6 @@ def _sample(record: Mapping[str, Any], host: Mapping[str, Any]) -> Sample:
         counters={str(k): int(v) for k, v in record.get("counters", {}).items()},
         latency_ns={str(k): float(v) for k, v in record.get("latency_ns", {}).items()},
         failed=str(record.get("failed", "")),
+        histogram={int(ns): int(count) for ns, count in record.get("histogram", [])},
+        kernel_kind=str(record.get("kernel_kind", host.get("kernel_kind", ""))),
     )

@@ -20,7 +20,7 @@ from ceasefire.bench import records
 from ceasefire.bench.suite import data, plan
 from ceasefire.bench.suite.agent import SCHEMA, Plan
 from ceasefire.bench.suite.results import Folder, read
-from ceasefire.bench.suite.spec import Suite
+from ceasefire.bench.suite.spec import STOCK, Suite
 from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported
 from ceasefire.output import progress
 from ceasefire.vm import GuestSpec, klog, run_guest
@@ -195,7 +195,7 @@ def _in_guest(suite: Suite, boot: plan.Boot, folder: Folder, where: Where, told:
         )
     )
     with tempfile.TemporaryDirectory(dir=folder.path) as place:
-        command = _agent(boot, suite, Path(place), disk, work, fpr=kernel != plan.STOCK)
+        command = _agent(boot, suite, Path(place), disk, work, fpr=kernel != STOCK)
         result = run_guest(
             spec,
             command,

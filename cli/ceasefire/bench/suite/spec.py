@@ -29,6 +29,8 @@ from ceasefire.errors import Failure, UsageError
 GROUPS = ("micro", "application", "overhead")
 BETTER = ("more", "less")
 BASELINE = "off"
+# The mode `off` on a kernel without FPR, in boots of its own between the others.
+STOCK = "stock"
 _BUILT_IN = {"on", "off", "disk", "work", "cpus", "seconds", "python"}
 _INSTALLED = Path("/usr/share/ceasefire/suites")
 # Parameters in parameters in parameters.
@@ -58,7 +60,8 @@ class Benchmark:
     path of the number that shootdowns are divided by, "" for one a run. cpus: guests of these
     sizes. disks: see data. needs: programs that must be there. prepare: a command before all
     samples of a boot. verify: "same" compares what all samples printed as `output`, "self" trusts
-    `wrong`. paper: figures of the paper, by metric.
+    `wrong`. paper: figures of the paper, by metric. paper_note: in a sentence or two, may they be
+    compared with ours.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Benchmark:
     verify: str = "self"
     parameters: Mapping[str, str] | None = None
     paper: Mapping[str, str] | None = None
+    paper_note: str = ""
 
     def command(self, mode: str, values: Mapping[str, str]) -> str:
         """Return the shell command of a mode."""

@@ -58,7 +58,7 @@ def bars(title: str, rows: Sequence[Bar], *, one: bool = False) -> str:
                 f'M{left:.1f} {middle - 4:.1f}v8M{right:.1f} {middle - 4:.1f}v8"/>'
             )
         if one:
-            parts.append(f'<path class="one" d="M{place(1.0):.1f} {top:.0f}v{_BAR}"/>')
+            parts.append(f'<path class="one" d="M{place(1.0):.1f} {top - 3:.0f}v{_BAR + 6}"/>')
         y += _ROW
     return (
         f'<svg viewBox="0 0 {_WIDTH} {y + _TOP:.0f}" role="img" aria-label="{escape(title)}">'

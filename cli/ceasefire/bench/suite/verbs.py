@@ -9,7 +9,7 @@ from pathlib import Path
 from ceasefire.bench import plan as numbers
 from ceasefire.bench.suite import plan, results, runner, spec
 from ceasefire.bench.suite.compare import Comparison, Interval, comparisons
-from ceasefire.bench.suite.spec import BASELINE
+from ceasefire.bench.suite.spec import BASELINE, STOCK
 from ceasefire.errors import Failure, UsageError
 from ceasefire.output import print_table, progress
 from ceasefire.vm.spec import ACCELERATORS
@@ -70,7 +70,7 @@ def run_main(args: argparse.Namespace) -> int:
         raise UsageError("--quick is a suite of its own: leave the names out")
     if args.dir and not args.in_place:
         raise UsageError("--dir is for --in-place; guests have disks of their own")
-    if args.stock and (args.in_place or args.kernel == plan.STOCK):
+    if args.stock and (args.in_place or args.kernel == STOCK):
         raise UsageError("--stock compares two kernels in guests: leave out --in-place, --kernel")
     suite = _changed(spec.choose(args.name or ["quick" if args.quick else "default"]), args)
     cpus = numbers.parse_numbers("--cpus", args.cpus, 1, numbers.MAX_NUMBER) if args.cpus else []
@@ -189,6 +189,11 @@ def notes(found: results.Results, compared: Sequence[Comparison]) -> list[str]:
             said.append("Emulated CPUs: counts are exact, ratios an indication, times nothing.")
     if not all(c.comparable for c in compared):
         said.append("No ratios (-) where the guest has more CPUs than the host.")
+    if any(c.mode == STOCK for c in compared):
+        said.append(
+            "stock: the command of off on a kernel without FPR, in boots of its own between the "
+            "others; boots differ, so its ratios say less."
+        )
     for c in compared:
         name = f"{c.benchmark}, {c.cpus} CPUs"
         said += [f"FAILED: {name}, {text}" for text in c.failed]

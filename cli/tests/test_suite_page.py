@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the page of a suite's results has: histograms, lost compute, curves over CPUs, the paper,
+the stock kernel.
+"""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ceasefire.bench.suite import agent, charts, compare, lost, page, paper, plots, results
+from ceasefire.bench.suite.latency import Histogram, histogram
+
+
+@pytest.fixture
+def made(suite_results: Path) -> results.Results:
+    return results.read(suite_results)
+
+
+def test_agent_keeps_a_histogram(tmp_path: Path) -> None:
+    line = '{"rate": 5, "histogram": [[32, 1], [36, 2]], "latency_ns": {"p50": 36}}'
+    task = agent.Task("b", "off", 0, f"echo '{line}'", {"rate": "rate"}, "rate", 60.0)
+    record = agent.sample(task, tmp_path)
+    assert record["histogram"] == [[32, 1], [36, 2]]
+    assert record["latency_ns"] == {"p50": 36}
+    suite = '{"schema": 2, "type": "suite"}'
+    (found,) = results.parse([suite, json.dumps(record)]).samples
+    assert found.histogram == {32: 1, 36: 2}
+
+
+def test_histograms_of_all_rounds_are_added(made: results.Results) -> None:
+    own = [s for s in made.samples if (s.benchmark, s.cpus) == ("apache", 2)]
+    found = histogram(own, "off")
+    assert found is not None
+    assert found.total == 5 * 2000
+    assert found.median == pytest.approx(40_000, rel=0.1)
+    assert histogram(own, "none") is None
+
+
+def test_steps_have_the_shares_of_what_is_in_them() -> None:
+    steps = Histogram({1024: 3, 1152: 1, 4096: 4}).steps()
+    assert [(s.low, s.high) for s in steps] == [(1024, 1280), (4096, 5120)]
+    # A bucket of a uniform density over a doubling has a quarter of it, whatever its width.
+    even = {1024 + 128 * n: 1 for n in range(8)}
+    assert sum(s.share for s in Histogram(even).steps()) == pytest.approx(1.0, rel=0.05)
+    assert all(s.low < s.high for s in Histogram({0: 1, 4: 1, 28: 1, 32: 1}).steps())
+
+
+def test_lost_is_against_the_ideal_of_the_same_round(made: results.Results) -> None:
+    found = lost.lost(made)
+    assert [(loss.benchmark, loss.cpus) for loss in found] == [
+        ("munmap-victim", 2),
+        ("munmap-victim", 4),
+    ]
+    assert found[0].shares["off"].middle == pytest.approx(0.22, abs=0.04)
+    assert found[0].shares["on"].middle == pytest.approx(0.03, abs=0.04)
+    assert found[0].shares["off"].low < found[0].shares["off"].middle
+
+
+def test_stock_is_one_more_mode_with_a_note(made: results.Results) -> None:
+    compared = compare.comparisons(made)
+    stock = next(c for c in compared if (c.benchmark, c.mode) == ("apache", "stock"))
+    assert stock.rounds == 5
+    assert stock.ratios["requests"].middle == pytest.approx(1.01, abs=0.05)
+    kinds = {s.kernel_kind for s in made.samples if s.mode == "stock"}
+    assert kinds == {"stock"}
+    text = page.render([made])
+    assert "in boots of its own" in text
+    assert "2 CPUs, stock (another boot): 1.02 times the shootdowns of off" in text
+
+
+def test_page_has_it_all(made: results.Results) -> None:
+    text = page.render([made])
+    for title in (
+        "Shootdowns received for each operation, over CPUs",
+        "requests: ratio to off, over CPUs",
+        "Compute lost to shootdowns",
+        "Latency, 2 CPUs: share of the operations by times the median of off",
+        "Beside the paper",
+    ):
+        assert title in text
+    # No times, where CPUs are emulated; none at all where there are more than the host has.
+    assert "µs" not in text and "Latency, 16 CPUs" not in text
+    for svg in text.split("<svg")[1:]:
+        ElementTree.fromstring("<svg" + svg.partition("</svg>")[0] + "</svg>")
+
+
+def test_times_are_shown_where_they_mean_something(suite_results: Path) -> None:
+    path = suite_results / "samples.jsonl"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("in a guest with emulated CPUs (TCG)", "in place"), "utf-8")
+    shown = page.render([results.read(suite_results)])
+    assert "Latency, 2 CPUs: share of the operations by time" in shown
+    assert "100 µs" in shown and "median of off" not in shown
+
+
+def test_old_results_have_no_histogram(made: results.Results) -> None:
+    assert charts.latency_plot("b", 2, {}, relative=True) == ""
+    assert charts.latency_plot("b", 2, {"on": Histogram({32: 1})}, relative=True) == ""
+
+
+def test_the_paper_is_quoted_as_the_suites_have_it(made: results.Results) -> None:
+    compared = compare.comparisons(made)
+    facts = paper.facts(made.suite)
+    line = paper.beside("apache", facts["apache"], compared)
+    assert line is not None
+    assert "+22 %" in line.paper[0] and line.note
+    assert line.ours[0].startswith("requests, 2 CPUs: +18 % (+1")
+    # One that the suites do not have keeps what was recorded.
+    other = paper.beside("munmap-victim", facts["munmap-victim"], compared)
+    assert other is not None and other.paper == ("compute: +21 %",)
+    assert paper.beside("x", {}, compared) is None
+
+
+def test_changes_are_in_percent() -> None:
+    assert paper.change(compare.Interval(1.215, 1.1, 1.3, ())) == "+22 % (+10..+30)"
+    assert paper.change(compare.Interval(1.004, 0.995, 1.02, ())) == "+0.4 % (-0.5..+2.0)"
+
+
+@pytest.mark.parametrize(
+    ("values", "log", "first", "last"),
+    [
+        ([1.0, 2.0], False, "0", "2"),
+        ([0.001, 5.0], True, "0.001", "10"),
+        ([0.0, 5.0], True, "0", "10"),
+        ([0.0, 0.0], False, "0", "1"),
+        ([7.3], False, "0", "8"),
+    ],
+)
+def test_axes(values: list[float], log: bool, first: str, last: str) -> None:
+    axis = plots.counts_axis(values)
+    assert axis.log is log
+    assert (axis.ticks[0][1], axis.ticks[-1][1]) == (first, last)
+    assert [axis.share(axis.low), axis.share(axis.high)] == [0.0, 1.0]
+    assert all(0 <= axis.share(value) <= 1 for value in values)
