@@ -6,6 +6,7 @@ CPUs, compute that was lost, latencies; a table has what the paper measured besi
 words what a figure means here and what not.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,8 +43,11 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """What the page says of one benchmark. pictures: none is empty."""
+    """What the page says of one benchmark in one folder. anchor: what links name. pictures: none
+    is empty.
+    """
 
+    anchor: str
     name: str
     title: str
     pictures: tuple[Picture, ...]
@@ -76,7 +80,9 @@ def render(results: Sequence[Results]) -> str:
     groups: dict[str, list[Section]] = {}
     said: list[str] = []
     summary: list[dict[str, str]] = []
-    compared_with_paper: list[paper.Beside] = []
+    compared_with_paper: list[tuple[str, paper.Beside]] = []
+    # Several folders may have the same benchmark.
+    seen: Counter[str] = Counter()
     for result in results:
         compared = comparisons(result)
         said += notes(result, compared)
@@ -84,13 +90,22 @@ def render(results: Sequence[Results]) -> str:
         for name in dict.fromkeys(c.benchmark for c in compared):
             own = [c for c in compared if c.benchmark == name]
             about = facts.get(name, {})
+            seen[name] += 1
+            anchor = name if seen[name] == 1 else f"{name}-{seen[name]}"
             group = GROUPS.get(about.get("group", ""), "Others")
             beside = paper.beside(name, about, own)
             groups.setdefault(group, []).append(
-                section(name, about, own, pictures(name, own, result), in_paper=beside is not None)
+                section(
+                    anchor,
+                    name,
+                    about,
+                    own,
+                    pictures(name, own, result),
+                    in_paper=beside is not None,
+                )
             )
-            compared_with_paper += [beside] if beside is not None else []
-            summary += [summary_row(c, about) for c in own if c.mode == ON]
+            compared_with_paper += [(anchor, beside)] if beside is not None else []
+            summary += [{**summary_row(c, about), "anchor": anchor} for c in own if c.mode == ON]
     ordered = {title: groups[title] for title in (*GROUPS.values(), "Others") if title in groups}
     return environment.get_template("page.html.j2").render(
         version=__version__,
@@ -105,6 +120,7 @@ def render(results: Sequence[Results]) -> str:
 
 
 def section(
+    anchor: str,
     name: str,
     about: dict[str, Any],
     compared: Sequence[Comparison],
@@ -114,6 +130,7 @@ def section(
 ) -> Section:
     """Return what is said of a benchmark. in_paper: the table beside the paper has it."""
     return Section(
+        anchor=anchor,
         name=name,
         title=str(about.get("title", name)),
         pictures=tuple(drawn),
