@@ -4,7 +4,8 @@
  *
  * What: each page begins with page_word(), so that the benchmark also notices
  *       wrong data. Files that it makes are removed at once and live as long
- *       as their descriptors: nothing is left behind, however it ends.
+ *       as their descriptors: nothing is left behind, however it ends. With
+ *       shared-write the second word is the version that was written last.
  * Who:  main.c.
  */
 #include "data.h"
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <linux/fs.h>
@@ -92,11 +94,22 @@ static int open_given(const char *path, const struct options *options)
 	return fd;
 }
 
+/* Shared by all processes: whoever writes to a place notes its version. */
+static size_t versions_size(const struct options *options)
+{
+	return (size_t)MAX_FILES * options->offsets * sizeof(uint32_t);
+}
+
 void data_open(struct data *data, const struct options *options)
 {
 	const char *folder = options->folder ? options->folder : getenv("TMPDIR");
 	uint64_t bytes = bytes_needed(options);
 
+	data->versions = mmap(NULL, versions_size(options),
+			      PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (data->versions == MAP_FAILED)
+		die_errno("mmap");
 	if (!folder || !*folder)
 		folder = "/tmp";
 	data->count = options->path_count ? options->path_count : options->files;
@@ -112,4 +125,45 @@ void data_open(struct data *data, const struct options *options)
 		if (!read_all(data->fds[i], name, i, bytes))
 			data->checked = false;
 	}
+}
+
+static bool is_right(const char *page, unsigned int file, uint64_t number,
+		     uint32_t version)
+{
+	uint64_t words[2];
+
+	memcpy(words, page, sizeof(words));
+	return words[0] == page_word(file, number) && words[1] == version;
+}
+
+/*
+ * Reads the files after a sample with shared-write and returns how many pages
+ * are wrong. What a file system holds is read from its disk, so that a page
+ * that was written to but taken for clean is noticed, too.
+ */
+uint64_t data_verify(const struct data *data, const struct options *options)
+{
+	uint64_t pages = (uint64_t)options->offsets * options->pages, wrong = 0;
+	char page[PAGE];
+
+	if (options->access != ACCESS_SHARED_WRITE)
+		return 0;
+	for (unsigned int i = 0; i < data->count; i++) {
+		const uint32_t *versions = data->versions + i * options->offsets;
+		struct stat st;
+
+		if (fsync(data->fds[i]) || fstat(data->fds[i], &st))
+			die_errno("cannot sync a file");
+		/* A null block device forgets what is written to it. */
+		if (S_ISREG(st.st_mode))
+			posix_fadvise(data->fds[i], 0, 0, POSIX_FADV_DONTNEED);
+		for (uint64_t n = 0; n < pages; n++) {
+			if (pread(data->fds[i], page, PAGE, (off_t)(n * PAGE)) !=
+			    PAGE)
+				die_errno("cannot read a file");
+			wrong += !is_right(page, i, n,
+					   versions[n / options->pages]);
+		}
+	}
+	return wrong;
 }

@@ -121,6 +121,7 @@ int main(int argc, char **argv)
 						       options.mode_count];
 
 			sample_take(&sample, &options, &data, mode);
+			sample.wrong += data_verify(&data, &options);
 			wrong += sample.wrong;
 			warn_if_vacuous(&sample, mode);
 			if (options.json)

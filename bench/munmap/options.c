@@ -24,6 +24,7 @@ const char *const mode_names[MODES] = {
 const char *const access_names[ACCESSES] = {
 	[ACCESS_READ] = "read",
 	[ACCESS_PRIVATE_WRITE] = "private-write",
+	[ACCESS_SHARED_WRITE] = "shared-write",
 	[ACCESS_ANONYMOUS] = "anonymous",
 };
 
@@ -39,7 +40,8 @@ static const char help[] =
 "  --threads N     threads of a process in all (default: one for each CPU)\n"
 "  --processes N   processes that do the same on the same files (1)\n"
 "  --access HOW    read: a shared mapping (default); private-write: a private\n"
-"                  one, which is written to; anonymous: memory, written to\n"
+"                  one, which is written to; shared-write: a shared one, which\n"
+"                  is written to; anonymous: memory, written to\n"
 "  --pages N       pages of a mapping (1)\n"
 "  --offsets N     distinct places in each file (256)\n"
 "  --units N       compute units after each I/O of a mixed thread (4)\n"
@@ -95,6 +97,12 @@ static void check(const struct options *options)
 		    MAX_THREADS);
 	if (options->fill && !options->path_count)
 		die(EXIT_USAGE, "--fill is for --file; files of --dir always have the pattern");
+	if (options->access == ACCESS_SHARED_WRITE && options->path_count &&
+	    !options->fill)
+		die(EXIT_USAGE, "shared-write destroys what is in --file: say so with --fill");
+	if (options->access == ACCESS_SHARED_WRITE &&
+	    options->offsets < options->threads * options->processes)
+		die(EXIT_USAGE, "shared-write needs as many --offsets as there are threads");
 	if (options->path_count && options->folder)
 		die(EXIT_USAGE, "give --file or --dir, not both");
 	for (unsigned int i = 0; i < options->mode_count; i++) {
@@ -139,7 +147,7 @@ static enum access parse_access(const char *text)
 	for (enum access access = 0; access < ACCESSES; access++)
 		if (!strcmp(text, access_names[access]))
 			return access;
-	die(EXIT_USAGE, "unknown access '%s': use read, private-write or anonymous",
+	die(EXIT_USAGE, "unknown access '%s': use read, private-write, shared-write or anonymous",
 	    text);
 }
 

@@ -18,7 +18,13 @@ enum mode {
 
 extern const char *const mode_names[MODES];
 
-enum access { ACCESS_READ, ACCESS_PRIVATE_WRITE, ACCESS_ANONYMOUS, ACCESSES };
+enum access {
+	ACCESS_READ,
+	ACCESS_PRIVATE_WRITE,
+	ACCESS_SHARED_WRITE,
+	ACCESS_ANONYMOUS,
+	ACCESSES,
+};
 
 extern const char *const access_names[ACCESSES];
 

@@ -113,6 +113,7 @@ static int nth_cpu(unsigned int n)
 static const int map_flags[ACCESSES] = {
 	[ACCESS_READ] = MAP_SHARED,
 	[ACCESS_PRIVATE_WRITE] = MAP_PRIVATE,
+	[ACCESS_SHARED_WRITE] = MAP_SHARED,
 	[ACCESS_ANONYMOUS] = MAP_PRIVATE | MAP_ANONYMOUS,
 };
 

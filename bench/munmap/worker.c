@@ -35,13 +35,13 @@ static void compute_unit(void)
 }
 
 /* Threads do not share the open file: its counter is not what is measured. */
-static int open_again(int fd)
+static int open_again(int fd, int flags)
 {
 	char path[40];
 	int own;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	own = open(path, O_RDONLY | O_CLOEXEC);
+	own = open(path, flags | O_CLOEXEC);
 	if (own < 0)
 		die_errno("cannot open %s", path);
 	return own;
@@ -56,12 +56,38 @@ static void bump(atomic_ullong *counter, unsigned long long by)
 			      memory_order_relaxed);
 }
 
+/*
+ * Shared pages are written to by one thread only: a page that has another
+ * version than it wrote last has lost a write, or got one of another place.
+ */
+static uint64_t choose_place(const struct job *job, uint64_t random)
+{
+	const struct options *options = job->options;
+	uint64_t threads = options->threads * options->processes;
+
+	if (options->access != ACCESS_SHARED_WRITE)
+		return random % options->offsets;
+	return random % (options->offsets / threads) * threads + job->index;
+}
+
+static bool write_shared(volatile uint64_t *word, uint32_t version)
+{
+	/* Written first here, too; what is behind it comes along. */
+	uint64_t before = __atomic_exchange_n(&word[1], version + 1,
+					      __ATOMIC_RELAXED);
+
+	return before == version;
+}
+
 /* One operation: the whole reason of this program. */
 static unsigned int map_touch_unmap(const struct job *job, int fd,
-				    unsigned int file, uint64_t first)
+				    unsigned int file, uint64_t place)
 {
 	enum access access = job->options->access;
 	size_t length = job->options->pages * PAGE;
+	uint64_t first = place * job->options->pages;
+	uint32_t *version = &job->data->versions[file * job->options->offsets +
+						 place];
 	int prot = access == ACCESS_READ ? PROT_READ : PROT_READ | PROT_WRITE;
 	unsigned int wrong = 0;
 	char *p;
@@ -73,13 +99,18 @@ static unsigned int map_touch_unmap(const struct job *job, int fd,
 		die_errno("mmap of %u pages", job->options->pages);
 	for (unsigned int i = 0; i < job->options->pages; i++) {
 		volatile uint64_t *word = (uint64_t *)(p + i * PAGE);
+		bool right = true;
 
 		/* Written first: what is read before would be mapped twice. */
-		if (access != ACCESS_READ)
+		if (access == ACCESS_SHARED_WRITE)
+			right = write_shared(word, *version);
+		else if (access != ACCESS_READ)
 			word[1] = first;
-		wrong += *word != (access == ACCESS_ANONYMOUS ?
-				   0 : page_word(file, first + i));
+		wrong += !right || *word != (access == ACCESS_ANONYMOUS ?
+					     0 : page_word(file, first + i));
 	}
+	if (access == ACCESS_SHARED_WRITE)
+		(*version)++;
 	if (munmap(p, length))
 		die_errno("munmap");
 	return job->data->checked ? wrong : 0;
@@ -104,7 +135,9 @@ void *worker_run(void *data)
 	struct progress *progress = &job->control->progress[job->index];
 	unsigned int file = job->index % job->data->count;
 	uint64_t random = page_word(99, job->index) | 1;
-	int fd = open_again(job->data->fds[file]);
+	int fd = open_again(job->data->fds[file],
+			    options->access == ACCESS_SHARED_WRITE ?
+			    O_RDWR : O_RDONLY);
 
 	pin(job);
 	atomic_fetch_add(&job->control->ready, 1);
@@ -120,8 +153,7 @@ void *worker_run(void *data)
 			random ^= random >> 7;
 			random ^= random << 17;
 			wrong = map_touch_unmap(job, fd, file,
-						random % options->offsets *
-						options->pages);
+						choose_place(job, random));
 			bump(&progress->io, 1);
 			if (wrong)
 				bump(&progress->wrong, wrong);
