@@ -41,8 +41,8 @@ static void print_json(const struct options *options, const struct data *data,
 	printf(",\"round\":%u,\"position\":%u,\"processes\":%u,\"threads\":%u",
 	       round, position, options->processes, options->threads);
 	printf(",\"access\":\"%s\"", access_names[options->access]);
-	printf(",\"pages\":%u,\"files\":%u,\"offsets\":%u,\"pinned\":%s",
-	       options->pages, data->count, options->offsets,
+	printf(",\"pages\":%u,\"files\":%u,\"offsets\":%u,\"buffer\":%u,\"pinned\":%s",
+	       options->pages, data->count, options->offsets, options->buffer,
 	       options->pin ? "true" : "false");
 	printf(",\"checked\":%s,\"wrong\":%" PRIu64 ",\"ns\":%" PRIu64,
 	       data->checked ? "true" : "false", sample->wrong, sample->ns);

@@ -45,6 +45,8 @@ static const char help[] =
 "  --pages N       pages of a mapping (1)\n"
 "  --offsets N     distinct places in each file (256)\n"
 "  --units N       compute units after each I/O of a mixed thread (4)\n"
+"  --buffer N      pages of its own that a thread reads while it computes, one\n"
+"                  for 64 instructions (0)\n"
 "  --mode LIST     off,on,ideal-compute,ideal-io: each once a round (off,on)\n"
 "  --rounds N      rounds, the order of the modes rotates (5)\n"
 "  --seconds S     length of a sample (2)\n"
@@ -112,8 +114,8 @@ static void check(const struct options *options)
 	}
 }
 
-enum { CASE = 256, THREADS, PROCESSES, ACCESS, PAGES, OFFSETS, UNITS, MODE,
-       ROUNDS, SECONDS, PIN, DIR, FILES, FILE_, FILL, JSON, HELP };
+enum { CASE = 256, THREADS, PROCESSES, ACCESS, PAGES, OFFSETS, UNITS, BUFFER,
+       MODE, ROUNDS, SECONDS, PIN, DIR, FILES, FILE_, FILL, JSON, HELP };
 
 static const struct option long_options[] = {
 	{ "case", required_argument, NULL, CASE },
@@ -123,6 +125,7 @@ static const struct option long_options[] = {
 	{ "pages", required_argument, NULL, PAGES },
 	{ "offsets", required_argument, NULL, OFFSETS },
 	{ "units", required_argument, NULL, UNITS },
+	{ "buffer", required_argument, NULL, BUFFER },
 	{ "mode", required_argument, NULL, MODE },
 	{ "rounds", required_argument, NULL, ROUNDS },
 	{ "seconds", required_argument, NULL, SECONDS },
@@ -174,6 +177,9 @@ static void apply(struct options *options, int option)
 		break;
 	case UNITS:
 		options->units = number("--units", 1, 1 << 20);
+		break;
+	case BUFFER:
+		options->buffer = number("--buffer", 0, 65536);
 		break;
 	case MODE:
 		parse_modes(options, optarg);

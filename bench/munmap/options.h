@@ -36,6 +36,7 @@ struct options {
 	unsigned int pages;	/* of one mapping */
 	unsigned int offsets;	/* distinct places in a file */
 	unsigned int units;	/* compute units after an I/O, mixed threads */
+	unsigned int buffer;	/* pages of its own that a compute thread reads */
 	unsigned int rounds;
 	double seconds;
 	bool pin;

@@ -21,9 +21,11 @@
 /* Each unit is this many turns of four register instructions. */
 #define UNIT_TURNS 1000UL
 
-static void compute_unit(void)
+#define TURNS_PER_PAGE 16UL
+
+static void turn_over(unsigned long turns)
 {
-	unsigned long turns = UNIT_TURNS, a = turns;
+	unsigned long a = turns;
 
 	__asm__ volatile("1:	addq	%0, %1\n"
 			 "	rolq	$7, %1\n"
@@ -32,6 +34,36 @@ static void compute_unit(void)
 			 : "+r"(turns), "+r"(a)
 			 :
 			 : "cc");
+}
+
+/* With @buffer pages of the thread's own are read in between, one after the other. */
+static void compute_unit(const char *buffer, unsigned int pages)
+{
+	static _Thread_local unsigned int page;
+
+	if (!buffer) {
+		turn_over(UNIT_TURNS);
+		return;
+	}
+	for (unsigned long i = 0; i < UNIT_TURNS / TURNS_PER_PAGE; i++) {
+		turn_over(TURNS_PER_PAGE);
+		(void)*(const volatile char *)(buffer + page * PAGE);
+		page = page + 1 < pages ? page + 1 : 0;
+	}
+}
+
+/* What a thread that computes works on; NULL: registers only. */
+static const char *make_buffer(const struct job *job)
+{
+	char *buffer;
+
+	if (!job->options->buffer || job->kind == KIND_IO)
+		return NULL;
+	buffer = mmap(NULL, job->options->buffer * PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (buffer == MAP_FAILED)
+		die_errno("mmap");
+	return buffer;
 }
 
 /* Threads do not share the open file: its counter is not what is measured. */
@@ -138,6 +170,7 @@ void *worker_run(void *data)
 	int fd = open_again(job->data->fds[file],
 			    options->access == ACCESS_SHARED_WRITE ?
 			    O_RDWR : O_RDONLY);
+	const char *buffer = make_buffer(job);
 
 	pin(job);
 	atomic_fetch_add(&job->control->ready, 1);
@@ -160,7 +193,7 @@ void *worker_run(void *data)
 		}
 		if (job->kind != KIND_IO) {
 			for (unsigned int i = 0; i < units; i++)
-				compute_unit();
+				compute_unit(buffer, options->buffer);
 			bump(&progress->compute, units);
 		}
 	}
