@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * util.c - messages, time, numbers of options, scratch files, the question for FPR
+ * util.c - messages, time, CPUs, numbers of options, scratch files, the question for FPR
  *
- * Who: munmap-bench and cycle-bench.
+ * Who: all benchmark programs.
  */
 #include "util.h"
 
 #include "../../lib/include/ceasefire.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,46 @@ uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+void sleep_ns(uint64_t ns)
+{
+	struct timespec t = {
+		.tv_sec = (time_t)(ns / 1000000000ULL),
+		.tv_nsec = (long)(ns % 1000000000ULL),
+	};
+
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}
+
+/* The CPU with number @n of those this process may use, round and round. */
+int nth_cpu(unsigned int n)
+{
+	cpu_set_t set;
+	unsigned int left;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		die_errno("sched_getaffinity");
+	left = n % (unsigned int)CPU_COUNT(&set);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &set) && !left--)
+			return cpu;
+	}
+	return 0;
+}
+
+/* The calling thread stays there; -1: anywhere. */
+void run_on_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die_errno("cannot run on CPU %d", cpu);
 }
 
 unsigned long parse_number(const char *option, const char *text,

@@ -3,6 +3,7 @@
 #ifndef BENCH_UTIL_H
 #define BENCH_UTIL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@ void die_errno(const char *format, ...)
 	__attribute__((noreturn, format(printf, 1, 2)));
 
 uint64_t now_ns(void);
+void sleep_ns(uint64_t ns);
+int nth_cpu(unsigned int n);
+void run_on_cpu(int cpu);
 unsigned long parse_number(const char *option, const char *text,
 			   unsigned long low, unsigned long high);
 double parse_seconds(const char *option, const char *text);
@@ -39,6 +43,15 @@ bool fpr_mode(const struct fpr_modes *modes, unsigned int round, unsigned int i)
 
 void require_fpr(void);
 int make_scratch_file(const char *folder);
+
+/* Of a counter that one thread writes and others read. */
+static inline void bump(atomic_ullong *counter, unsigned long long by)
+{
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter,
+						   memory_order_relaxed) + by,
+			      memory_order_relaxed);
+}
 
 /* What the page number @page of file number @file begins with. */
 static inline uint64_t page_word(unsigned int file, uint64_t page)

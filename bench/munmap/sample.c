@@ -16,16 +16,13 @@
 #include "../common/util.h"
 #include "../../lib/include/ceasefire.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Ten times what the slowest emulated machine has needed. */
@@ -40,17 +37,6 @@ struct group {
 
 static struct group *groups;
 static unsigned int group_count;
-
-static void sleep_ns(uint64_t ns)
-{
-	struct timespec t = {
-		.tv_sec = (time_t)(ns / 1000000000ULL),
-		.tv_nsec = (long)(ns % 1000000000ULL),
-	};
-
-	while (nanosleep(&t, &t) && errno == EINTR)
-		;
-}
 
 static void kill_all(void)
 {
@@ -92,22 +78,6 @@ static unsigned int group_of(const struct options *options, enum mode mode,
 	if (mode == MODE_IDEAL_IO)
 		return process * stride + (io ? 1 + thread : 0);
 	return process * stride;
-}
-
-/* The CPU with number @n of those this process may use, round and round. */
-static int nth_cpu(unsigned int n)
-{
-	cpu_set_t set;
-	unsigned int left;
-
-	if (sched_getaffinity(0, sizeof(set), &set))
-		die_errno("sched_getaffinity");
-	left = n % (unsigned int)CPU_COUNT(&set);
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (CPU_ISSET(cpu, &set) && !left--)
-			return cpu;
-	}
-	return 0;
 }
 
 static const int map_flags[ACCESSES] = {

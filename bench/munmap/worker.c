@@ -10,9 +10,7 @@
 
 #include "../common/util.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -79,15 +77,6 @@ static int open_again(int fd, int flags)
 	return own;
 }
 
-static void bump(atomic_ullong *counter, unsigned long long by)
-{
-	/* One writer. */
-	atomic_store_explicit(counter,
-			      atomic_load_explicit(counter,
-						   memory_order_relaxed) + by,
-			      memory_order_relaxed);
-}
-
 /*
  * Shared pages are written to by one thread only: a page that has another
  * version than it wrote last has lost a write, or got one of another place.
@@ -148,18 +137,6 @@ static unsigned int map_touch_unmap(const struct job *job, int fd,
 	return job->data->checked ? wrong : 0;
 }
 
-static void pin(const struct job *job)
-{
-	cpu_set_t set;
-
-	if (job->cpu < 0)
-		return;
-	CPU_ZERO(&set);
-	CPU_SET(job->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die_errno("cannot run on CPU %d", job->cpu);
-}
-
 void *worker_run(void *data)
 {
 	const struct job *job = data;
@@ -172,7 +149,7 @@ void *worker_run(void *data)
 			    O_RDWR : O_RDONLY);
 	const char *buffer = make_buffer(job);
 
-	pin(job);
+	run_on_cpu(job->cpu);
 	atomic_fetch_add(&job->control->ready, 1);
 	while (!atomic_load_explicit(&job->control->stop,
 				     memory_order_relaxed)) {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * main.c - scale-bench, single operations of the kernel by many tasks
+ *
+ * What: runs one test without MAP_FPR and with it in turn, as often as asked, and
+ *       prints each sample as text or as a JSON line. Tests have the names and the
+ *       contract of those of will-it-scale: each task repeats its
+ *       operation and counts, a monitor looks at the counts.
+ * Who:  people, and the suite `scale` of `ceasefire bench run`.
+ */
+#include "sample.h"
+#include "tests.h"
+
+#include "../common/environment.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+const struct test *const all_tests[] = {
+	&page_fault1, &page_fault2, &page_fault3, &mmap1, &mmap2, &write1,
+	&tlb_flush1, &tlb_flush2, &tlb_flush3,
+};
+
+const unsigned int test_count = sizeof(all_tests) / sizeof(*all_tests);
+
+/* Clean pages with a pattern: nothing to write back while it runs. */
+static int make_file(const struct options *options, unsigned int index)
+{
+	int fd = make_scratch_file(options->folder);
+	char page[PAGE] = { 0 };
+
+	for (unsigned int i = 0; i < options->pages; i++) {
+		uint64_t word = page_word(index, i);
+
+		memcpy(page, &word, sizeof(word));
+		if (pwrite(fd, page, PAGE, (off_t)(i * PAGE)) != (ssize_t)PAGE)
+			die_errno("cannot write to %s", options->folder);
+	}
+	if (fsync(fd))
+		die_errno("cannot sync a file in %s", options->folder);
+	return fd;
+}
+
+static double rate(const struct sample *sample)
+{
+	return (double)sample->operations * 1e9 / (double)sample->ns;
+}
+
+static void print_json(const struct options *options,
+		       const struct sample *sample, bool fpr, unsigned int round)
+{
+	printf("{\"schema\":%d,\"type\":\"scale\",\"test\":\"%s\",\"mode\":\"%s\"",
+	       JSON_SCHEMA, options->test->name, fpr ? "on" : "off");
+	printf(",\"round\":%u,\"tasks\":%u,\"kind\":\"%s\",\"pages\":%u", round,
+	       options->tasks, options->processes ? "processes" : "threads",
+	       options->pages);
+	printf(",\"operations\":%" PRIu64 ",\"rate\":%.3f,\"least\":%" PRIu64
+	       ",\"most\":%" PRIu64, sample->operations, rate(sample),
+	       sample->least, sample->most);
+	printf(",\"peer_checks\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"ns\":%" PRIu64
+	       ",\"counters\":", sample->peer_checks, sample->wrong, sample->ns);
+	counters_print_json(&sample->counters, stdout);
+	printf("}\n");
+	fflush(stdout);
+}
+
+static void print_text(const struct options *options,
+		       const struct sample *sample, bool fpr, unsigned int round)
+{
+	int64_t received = counters_get(&sample->counters,
+					"nr_tlb_remote_flush_received");
+
+	printf("%s  %u %s  round %u  %-3s  %11.0f operations/s",
+	       options->test->name, options->tasks,
+	       options->processes ? "processes" : "threads", round,
+	       fpr ? "on" : "off", rate(sample));
+	if (received >= 0 && sample->operations)
+		printf("  %.4f shootdowns received per operation",
+		       (double)received / (double)sample->operations);
+	if (sample->peer_checks)
+		printf("  %" PRIu64 " reads checked by peers",
+		       sample->peer_checks);
+	printf("\n");
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	const struct rlimit no_core = { 0, 0 };
+	static int fds[MAX_TASKS];
+	static struct sample sample;
+	struct options options;
+	uint64_t wrong = 0;
+
+	set_program_name("scale-bench");
+	options_parse(&options, argc, argv);
+	require_fpr_modes(&options.modes);
+	setrlimit(RLIMIT_CORE, &no_core);
+	for (unsigned int i = 0; options.test->wants_file && i < options.tasks; i++)
+		fds[i] = make_file(&options, i);
+	if (options.json)
+		print_environment_json("scale-bench", stdout);
+	for (unsigned int round = 0; round < options.rounds; round++) {
+		for (unsigned int i = 0; i < options.modes.count; i++) {
+			bool fpr = fpr_mode(&options.modes, round, i);
+
+			sample_take(&sample, &options, fds, fpr);
+			wrong += sample.wrong;
+			if (options.json)
+				print_json(&options, &sample, fpr, round);
+			else
+				print_text(&options, &sample, fpr, round);
+		}
+	}
+	if (wrong)
+		die(EXIT_FAILED, "%" PRIu64 " times wrong data", wrong);
+	return EXIT_OK;
+}
