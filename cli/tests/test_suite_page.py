@@ -108,7 +108,7 @@ def test_the_paper_is_quoted_as_the_suites_have_it(made: results.Results) -> Non
     assert "+22 %" in line.paper[0] and line.note
     assert line.ours[0].startswith("requests, 2 CPUs: +18 % (+1")
     # One that the suites do not have keeps what was recorded.
-    other = paper.beside("munmap-other", facts["munmap-victim"], compared)
+    other = paper.beside("munmap-other", facts["munmap-other"], compared)
     assert other is not None and other.paper == ("compute: +21 %",)
     assert paper.beside("x", {}, compared) is None
 
