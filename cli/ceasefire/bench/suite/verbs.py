@@ -118,18 +118,20 @@ def compare_main(args: argparse.Namespace) -> int:
         return max(show(folder, args.against) for folder in folders)
     for folder in folders:
         for c in comparisons(results.read(folder), args.against):
-            print(json.dumps({"folder": str(folder), **_record(c)}))
+            print(json.dumps({"folder": str(folder), **_record(c, args.against)}))
     return 0
 
 
-def _record(c: Comparison) -> dict[str, object]:
+def _record(c: Comparison, against: str) -> dict[str, object]:
     shot = c.shootdowns
     return {
         "benchmark": c.benchmark,
         "mode": c.mode,
+        "against": against,
         "cpus": c.cpus,
         "rounds": c.rounds,
         "ratios": {m: [i.middle, i.low, i.high] for m, i in c.ratios.items()},
+        "latency": {q: [i.middle, i.low, i.high] for q, i in c.latency.items()},
         "received_per_operation": None if shot is None else [shot.off, shot.on],
         "received_share": None if shot is None else shot.share,
         "wrong": c.wrong,
