@@ -5,7 +5,7 @@ list, run and compare are about suites: benchmarks without FPR, with it, and wit
 use instead, interleaved in the same boot. munmap runs the five thread mixes of the FPR paper with
 MAP_FPR and without it. instructions counts what one mmap-read-munmap cycle costs the kernel.
 idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it.
-report shows results again.
+report shows results again; keep makes them small enough for the repository.
 
 In an emulated guest only counts, ratios and instructions mean something; no time is shown.
 """
@@ -13,7 +13,7 @@ In an emulated guest only counts, ratios and instructions mean something; no tim
 import argparse
 
 from ceasefire.bench import instructions, munmap, report
-from ceasefire.bench.suite import verbs
+from ceasefire.bench.suite import keep, verbs
 
 _SUITES = {"list": verbs.list_main, "run": verbs.run_main, "compare": verbs.compare_main}
 
@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, module, text in (
         ("munmap", munmap, "the five munmap cases: shootdowns and throughput, on against off"),
         ("instructions", instructions, "instructions of one operation, against a stock kernel"),
-        ("report", report, "tables, plots and the page of earlier results"),
+        ("report", report, "tables, plots, the page, or a text of earlier results"),
+        ("keep", keep, "keep results in the repository, for docs/results.md"),
     ):
         module.add_arguments(kinds.add_parser(name, help=text, description=text))
     idle = "the cost of FPR while nobody uses it: at most half a percent"
@@ -47,4 +48,6 @@ def main(args: argparse.Namespace) -> int:
         return instructions.main(args)
     if args.kind == "idle-cost":
         return instructions.idle_main(args)
+    if args.kind == "keep":
+        return keep.main(args)
     return report.main(args)

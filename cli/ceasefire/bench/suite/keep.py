@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire bench keep`: results small enough for the repository, for docs/results.md.
+
+What is written is what `bench run` writes, without what nobody reads again: command lines,
+counters that are no shootdowns, samples that were measured anew. Histograms of all rounds of a
+mode are added up in one of its samples. Kept results can be shown like others, and kept again.
+"""
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ceasefire import paths
+from ceasefire.bench.suite import results
+from ceasefire.counters import INTERRUPTS, RECEIVED
+from ceasefire.errors import Failure, UsageError
+
+FOLDER = "bench/results"
+# Bytes of one file: people download all of them with the sources.
+MOST = 300_000
+_HOST = (
+    "date",
+    "commit",
+    "host_cpus",
+    "where",
+    "accel",
+    "kernel_kind",
+    "memory",
+    "cpus",
+    "comparable",
+)
+_SUITE = ("name", "title", "rounds", "seconds", "benchmarks")
+# What the paper says is read from the suites when it is shown.
+_BENCHMARK = ("group", "title", "metrics", "verify")
+_ENVIRONMENT = ("kernel", "cpu", "cpus", "memory_kib", "fpr")
+_SAMPLE = ("benchmark", "mode", "round", "metrics", "operations", "wrong", "output", "latency_ns")
+# The first of them that a kernel has is what it says of shootdowns received.
+_COUNTERS = (RECEIVED, INTERRUPTS, "interrupts_tlb")
+_REASON = 200
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+Record = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `bench keep`."""
+    add = parser.add_argument
+    add("folder", metavar="DIR", help="--out of a `bench run`")
+    add("name", metavar="NAME", help="what docs/results.md.j2 calls these results")
+    add("--to", metavar="DIR", help=f"where the folder NAME is made (default: {FOLDER})")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Keep the results of a folder under a name, instead of those that are there."""
+    if not _NAME.fullmatch(args.name):
+        raise UsageError(f"the name '{args.name}': small letters, digits and - only")
+    root = paths.checkout()
+    if args.to is None and root is None:
+        raise UsageError("say --to: there is no checkout that has a folder for results")
+    place = Path(args.to) if args.to is not None else root / FOLDER if root is not None else Path()
+    found = results.read(Path(args.folder))
+    if not found.samples:
+        raise Failure(f"{args.folder} has no samples")
+    text = kept((Path(args.folder) / results.LINES).read_text(encoding="utf-8").splitlines())
+    if len(text) > MOST:
+        raise Failure(f"{args.folder} needs {len(text)} bytes, at most {MOST} can be kept")
+    folder = place / args.name
+    part = folder / (results.LINES + ".part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(folder / results.LINES)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UsageError(f"{folder}: {error.strerror}") from None
+    print(f"kept {len(found.samples)} samples, {len(text)} bytes: {folder}; then: make results")
+    return 0
+
+
+def kept(lines: Iterable[str]) -> str:
+    """Return the lines that are kept. lines: those of a file that results.read() accepts."""
+    suite: Record = {}
+    boots: list[tuple[Record, Record, list[Record]]] = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            break  # cut off
+        kind = record["type"]
+        if kind == "suite":
+            known = {**suite.get("benchmarks", {}), **record.get("benchmarks", {})}
+            suite = {**record, "benchmarks": known}
+        elif kind == "host":
+            boots.append((record, {}, []))
+        elif kind == "environment" and boots:
+            boots[-1] = (boots[-1][0], record, boots[-1][2])
+        elif kind == "sample" and boots:
+            boots[-1][2].append(record)
+    last = {
+        (s["benchmark"], host.get("cpus"), s["mode"], s["round"]): s
+        for host, _, samples in boots
+        for s in samples
+    }
+    counting = {id(sample) for sample in last.values()}
+    suite = _picked(suite, _SUITE)
+    suite["benchmarks"] = {
+        name: {key: about[key] for key in _BENCHMARK if key in about}
+        for name, about in suite["benchmarks"].items()
+    }
+    found = [suite]
+    added = _histograms(boots, counting)
+    for host, environment, samples in boots:
+        own = [s for s in samples if id(s) in counting]
+        if not own:
+            continue
+        found.append(_picked(host, _HOST))
+        found += [_picked(environment, _ENVIRONMENT)] if environment else []
+        found += [_sample(s, added.get(id(s), []), suite) for s in own]
+    return "".join(json.dumps(record) + "\n" for record in found)
+
+
+def _histograms(
+    boots: Iterable[tuple[Record, Record, list[Record]]], counting: set[int]
+) -> dict[int, list[list[int]]]:
+    """Return the sums of the histograms of a mode, by the id of its first sample that has one."""
+    first: dict[tuple[Any, ...], int] = {}
+    sums: dict[int, Counter[int]] = {}
+    for host, _, samples in boots:
+        for s in samples:
+            if id(s) in counting and s.get("histogram") and not s.get("failed"):
+                key = (s["benchmark"], host.get("cpus"), s["mode"])
+                own = sums.setdefault(first.setdefault(key, id(s)), Counter())
+                own.update({int(ns): int(count) for ns, count in s["histogram"]})
+    return {sample: [[ns, n] for ns, n in sorted(own.items())] for sample, own in sums.items()}
+
+
+def _picked(record: Mapping[str, Any], names: Iterable[str]) -> Record:
+    head = {"schema": record["schema"], "type": record["type"]}
+    return {**head, **{name: record[name] for name in names if name in record}}
+
+
+def _sample(sample: Record, histogram: list[list[int]], suite: Mapping[str, Any]) -> Record:
+    found = _picked(sample, _SAMPLE)
+    if "failed" in sample:
+        return {**found, "failed": str(sample["failed"])[:_REASON]}
+    if suite.get("benchmarks", {}).get(sample["benchmark"], {}).get("verify") != "same":
+        found.pop("output", None)  # nobody compares it
+    counters = sample.get("counters", {})
+    found["counters"] = dict([(name, counters[name]) for name in _COUNTERS if name in counters][:1])
+    return {**found, "histogram": histogram} if histogram else found
