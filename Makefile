@@ -33,6 +33,10 @@ test: tools ## pass everything: tools, kernel attacks, checks
 bench: deps kernel tools ## the munmap benchmark of the paper (BENCH="munmap --cpus 2,8")
 	@./ceasefire bench $(BENCH)
 
+.PHONY: results
+results: deps ## docs/results.md from its template and what is kept in bench/results
+	@./ceasefire bench report bench/results/*/ --markdown docs/results.md
+
 ##@ building
 .PHONY: deps
 deps: ## install what is missing: Debian packages (root or sudo), Python packages

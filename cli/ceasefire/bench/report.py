@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shows results again: munmap's table and plots, or the table and the page of suites."""
+"""Shows results again: munmap's table and plots; the table and the page of suites, and texts with
+their figures in them.
+"""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -32,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `bench report`."""
     parser.add_argument("folder", nargs="+", metavar="DIR", help="--out of `bench run` or `munmap`")
     parser.add_argument("--html", metavar="FILE", help="write a page of all folders of `bench run`")
+    parser.add_argument("--markdown", metavar="FILE", help="write a text with figures of them")
+    parser.add_argument(
+        "--template", metavar="FILE", help="of that text (default: its name and .j2)"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -41,10 +47,12 @@ def main(args: argparse.Namespace) -> int:
         if not (folder / LINES).is_file():
             raise UsageError(f"{folder} has no {LINES}: name the --out folder of a `bench` run")
     of_suites = [folder for folder in folders if results.is_suite(folder / LINES)]
-    if args.html and of_suites != folders:
-        raise UsageError("--html is for folders of `bench run` only")
+    if (args.html or args.markdown) and of_suites != folders:
+        raise UsageError("--html and --markdown are for folders of `bench run` only")
+    if args.template and not args.markdown:
+        raise UsageError("--template is for --markdown")
     status = 0
-    for folder in folders:
+    for folder in folders if not args.markdown else ():
         status = max(status, verbs.show(folder) if folder in of_suites else show(folder))
     if args.html:
         # Loads a template engine: only when there is a page to write.
@@ -52,7 +60,20 @@ def main(args: argparse.Namespace) -> int:
 
         page.write([results.read(folder) for folder in folders], Path(args.html))
         print(f"page: {args.html}")
+    if args.markdown:
+        write_text(folders, Path(args.markdown), args.template)
     return status
+
+
+def write_text(folders: Sequence[Path], path: Path, template: str | None) -> None:
+    """Write a text from its template. What it calls the results are the names of their folders."""
+    from ceasefire.bench.suite import markdown  # noqa: PLC0415
+
+    found = {folder.resolve().name: results.read(folder) for folder in folders}
+    if len(found) < len(folders):
+        raise UsageError("--markdown: two folders have the same name")
+    markdown.write(found, Path(template or f"{path}.j2"), path)
+    print(f"text: {path}")
 
 
 def show(folder: Path) -> int:
