@@ -52,13 +52,19 @@ def test_only_what_is_needed_is_kept() -> None:
         {"schema": 2, "type": "host", "cpus": 2, "disks": ["made:/home/x"]},
         {"schema": 2, "type": "environment", "command_line": "/root/x", "fpr": True},
         {**sample, "failed": "lost"},
-        {"schema": 2, "type": "host", "cpus": 2, "comparable": True},
+        {"schema": 2, "type": "host", "cpus": 2, "comparable": True, "kernel_kind": "/x/bzImage"},
         {**sample, **good, "counters": {"fpr_skip": 1, "nr_tlb_remote_flush_received": 2}},
     ]
     text = keep.kept([*(json.dumps(line) for line in lines), '{"cut of'])
     suite, host, last = (json.loads(line) for line in text.splitlines())
     assert suite["benchmarks"] == {"a": {"verify": "same"}, "b": {"verify": "self"}}
-    assert host == {"schema": 2, "type": "host", "cpus": 2, "comparable": True}
+    assert host == {
+        "schema": 2,
+        "type": "host",
+        "cpus": 2,
+        "comparable": True,
+        "kernel_kind": "bzImage",
+    }
     assert last == {
         **sample,
         "metrics": {"rate": 1.23456789},

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ceasefire.bench.suite import agent, charts, compare, lost, page, paper, plots, results
+from ceasefire.bench.suite import agent, charts, compare, lost, page, paper, plots, results, spec
 from ceasefire.bench.suite.latency import Histogram, histogram
 
 
@@ -111,6 +111,23 @@ def test_the_paper_is_quoted_as_the_suites_have_it(made: results.Results) -> Non
     other = paper.beside("munmap-other", facts["munmap-other"], compared)
     assert other is not None and other.paper == ("compute: +21 %",)
     assert paper.beside("x", {}, compared) is None
+
+
+def test_every_figure_of_the_paper_has_a_word_on_what_it_is_worth() -> None:
+    benchmarks, _ = spec.load_all()
+    assert not [b.name for b in benchmarks.values() if bool(b.paper) and not b.paper_note]
+
+
+def test_few_rounds_are_no_interval() -> None:
+    one = compare.interval([2.0])
+    assert paper.change(one) == "+100 % in one round only"
+    assert page.said_of(one, "more") == "2.00 of off, in one round only"
+    assert page.said_of(compare.interval([2.0, 3.0]), "more") == "2.50 of off, in 2 rounds only"
+
+
+def test_a_machine_is_named_once(made: results.Results) -> None:
+    (line,) = page.machines([made, made])
+    assert line.endswith("6.12-run, made up, 4 CPUs in the host; commit 0123456789ab of 2026-01-01")
 
 
 def test_changes_are_in_percent() -> None:

@@ -117,7 +117,8 @@ def kept(lines: Iterable[str]) -> str:
         own = [s for s in samples if id(s) in counting]
         if not own:
             continue
-        found.append(_picked(host, _HOST))
+        kind = str(host.get("kernel_kind", ""))
+        found.append({**_picked(host, _HOST), **({"kernel_kind": Path(kind).name} if kind else {})})
         found += [_picked(environment, _ENVIRONMENT)] if environment else []
         found += [_sample(s, added.get(id(s), []), suite) for s in own]
     return "".join(json.dumps(record) + "\n" for record in found)

@@ -21,6 +21,7 @@ from ceasefire.bench.suite.charts import ON, mode_text
 from ceasefire.bench.suite.compare import Comparison, Interval, comparisons
 from ceasefire.bench.suite.latency import histogram
 from ceasefire.bench.suite.lost import lost
+from ceasefire.bench.suite.paper import FEW_ROUNDS, rounds_text
 from ceasefire.bench.suite.results import Results
 from ceasefire.bench.suite.spec import BASELINE, STOCK
 from ceasefire.bench.suite.verbs import notes, ratio_text
@@ -114,7 +115,7 @@ def render(results: Sequence[Results]) -> str:
         summary=summary,
         beside=compared_with_paper,
         notes=list(dict.fromkeys(said)),
-        machines=list(dict.fromkeys(machine(r) for r in results)),
+        machines=machines(results),
         emulated=any(emulated(r) for r in results),
     )
 
@@ -196,6 +197,8 @@ def verdict(c: Comparison, about: dict[str, Any]) -> str:
 
 def said_of(ratio: Interval, better: str) -> str:
     """Say whether a ratio is a difference, and in which direction."""
+    if 0 < len(ratio.values) < FEW_ROUNDS:
+        return f"{ratio.middle:.2f} of off, in {rounds_text(ratio)} only"
     if ratio.contains(1.0):
         return f"no difference outside the interval ({ratio_text(ratio)})"
     good = (ratio.middle > 1) == (better == "more")
@@ -216,19 +219,32 @@ def summary_row(c: Comparison, about: dict[str, Any]) -> dict[str, str]:
     """Return the line of a benchmark in the table at the top."""
     share = c.shootdowns.share if c.shootdowns is not None else None
     name, ratio = next(iter(c.ratios.items()), ("", None))
+    spread = "" if ratio is None else f"({ratio.low:.2f}..{ratio.high:.2f})"
+    if ratio is not None and len(ratio.values) < FEW_ROUNDS:
+        spread = f"{rounds_text(ratio)} only"
     return {
         "name": c.benchmark,
         "title": str(about.get("title", c.benchmark)),
         "cpus": str(c.cpus),
         "left": "-" if share is None else f"{100 * share:.2f} %",
-        "ratio": "-" if ratio is None else ratio_text(ratio),
+        "ratio": "-" if ratio is None else f"{ratio.middle:.2f}",
+        "spread": spread,
         "metric": name,
         "state": "bad" if troubles(c) else "good",
     }
 
 
-def machine(results: Results) -> str:
-    """Say in a line what it was measured on."""
+def machines(results: Sequence[Results]) -> list[str]:
+    """Say what was measured on, a line for each machine with the commits that were measured."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        where, commit = machine(result)
+        found.setdefault(where, []).append(commit)
+    return [f"{where}; {', '.join(dict.fromkeys(commits))}" for where, commits in found.items()]
+
+
+def machine(results: Results) -> tuple[str, str]:
+    """Return what it was measured on, and the commit with its day."""
     host = _last(results.hosts, lambda host: host.get("kernel_kind") != STOCK)
     found = _last(results.environments, lambda found: bool(found.get("fpr")))
     parts = [
@@ -236,10 +252,10 @@ def machine(results: Results) -> str:
         f"kernel {found.get('kernel', '?')}",
         str(found.get("cpu", "")),
         f"{host.get('host_cpus', '?')} CPUs in the host",
-        f"commit {host.get('commit') or 'unknown'}",
-        str(host.get("date", "")),
     ]
-    return ", ".join(part for part in parts if part)
+    commit = f"commit {host.get('commit') or 'unknown'}"
+    day = str(host.get("date", "")).partition("T")[0]
+    return ", ".join(part for part in parts if part), f"{commit} of {day}" if day else commit
 
 
 def _last(

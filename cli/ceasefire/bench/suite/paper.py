@@ -13,6 +13,8 @@ from ceasefire.bench.suite import spec
 from ceasefire.bench.suite.compare import Comparison, Interval
 
 _ON = "on"
+# Rounds below which an interval says nothing.
+FEW_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -68,4 +70,12 @@ def change(ratio: Interval) -> str:
     values = [100 * (value - 1) for value in (ratio.middle, ratio.low, ratio.high)]
     digits = 1 if max(abs(value) for value in values) < 10 else 0
     middle, low, high = (f"{value:+.{digits}f}" for value in values)
+    if 0 < len(ratio.values) < FEW_ROUNDS:
+        return f"{middle} % in {rounds_text(ratio)} only"
     return f"{middle} % ({low}..{high})"
+
+
+def rounds_text(ratio: Interval) -> str:
+    """Return in words how many rounds a ratio is the median of."""
+    count = len(ratio.values)
+    return "one round" if count == 1 else f"{count} rounds"
