@@ -103,7 +103,8 @@ def test_no_ratios_with_more_cpus_than_the_host() -> None:
 
 def test_report_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, [*LINES, sample("off", 0, 10, 0, 5, case=1), sample("on", 0, 20, 0, 0, case=1)])
-    assert report.main(argparse.Namespace(folder=[str(tmp_path)], html=None)) == 0
+    words = {"html": None, "markdown": None, "template": None}
+    assert report.main(argparse.Namespace(folder=[str(tmp_path)], **words)) == 0
     out = capsys.readouterr().out
     assert "1 flushes settled what was owed in 3 s: age 1." in out
     assert "1.80 (1.60..2.00)" in out and "emulated" in out.lower()
