@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 
 _WIDTH = 360.0
 _HEIGHT = 190.0
-_LEFT = 54.0
+_LEFT = 62.0
 _RIGHT = 8.0
 _TOP = 24.0
 _BOTTOM = 24.0
