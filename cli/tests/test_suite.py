@@ -62,6 +62,19 @@ def test_shipped_suites_are_read() -> None:
         assert all("{" not in bench.command(mode, values) for mode in bench.modes), bench.name
 
 
+def test_shipped_grids_are_complete() -> None:
+    benchmarks, found = spec.load_all()
+    inside = {name: {b.name for b in suite.benchmarks} for name, suite in found.items()}
+    assert {f"munmap-pages-{2**n}" for n in range(10)} <= inside["munmap"]
+    engines = [f"{engine}-{phase}" for engine in ("leveldb", "lmdb") for phase in "abcdef"]
+    assert {*engines, "leveldb-load", "lmdb-load", "leveldb-evict", "lmdb-evict"} == inside["ycsb"]
+    tests = ["mmap1", "mmap2", "write1"]
+    tests += [f"{kind}{n}" for kind in ("page_fault", "tlb_flush") for n in (1, 2, 3)]
+    assert {f"scale-{t}{by}" for t in tests for by in ("", "-processes")} == inside["scale"]
+    victim = benchmarks["munmap-victim"]
+    assert victim.metrics[0].name == "compute" and "ideal-compute" in victim.modes
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
