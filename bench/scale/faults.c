@@ -46,6 +46,7 @@ static void fault_pages(struct task *task, int flags)
 	size_t length = task->options->pages * PAGE;
 	uint64_t version = file ? version_of(task) : 0;
 
+	task_ready(task);
 	while (!stopped(task)) {
 		char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
 			       flags | task->flags, file ? task->fd : -1, 0);

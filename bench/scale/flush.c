@@ -37,6 +37,8 @@ struct board {
 	/* What the first word of a page is after the change number @number. */
 	uint64_t (*contents)(const struct board *board, unsigned int page,
 			     unsigned int number);
+	atomic_bool peer_ready;		/* it has looked at all pages once */
+	atomic_bool over;		/* nothing will change any more */
 	struct block blocks[FLUSH_BLOCKS];
 };
 
@@ -61,9 +63,10 @@ static void on_fault(int number)
 
 /* What a peer does at a time; in memory, because a fault comes back to it. */
 struct look {
-	const struct board *board;
+	struct board *board;
 	unsigned int page;
 	unsigned int number;
+	unsigned int at_the_end;	/* pages since all is over */
 };
 
 static void judge(const struct look *look, bool wrong)
@@ -99,6 +102,14 @@ static void look_at_page(struct look *look)
 		judge(look, word != b->contents(b, look->page, look->number));
 }
 
+static void go_on(struct look *look)
+{
+	look->page = (look->page + 1) % FLUSH_PAGES;
+	if (!look->page)
+		atomic_store(&look->board->peer_ready, true);
+}
+
+/* Until it is over, and all pages once again then. */
 static void *run_peer(void *argument)
 {
 	static _Thread_local struct look look;
@@ -106,15 +117,15 @@ static void *run_peer(void *argument)
 	look.board = argument;
 	run_on_cpu(look.board->task->peer_cpu);
 	if (sigsetjmp(after_fault, 1)) {
-		/* On with the next page. */
 		if (still(&look))
 			judge(&look, true);
-		look.page = (look.page + 1) % FLUSH_PAGES;
+		go_on(&look);
 	}
 	survives = true;
-	while (!stopped(look.board->task)) {
+	while (look.at_the_end < FLUSH_PAGES) {
+		look.at_the_end += atomic_load(&look.board->over);
 		look_at_page(&look);
-		look.page = (look.page + 1) % FLUSH_PAGES;
+		go_on(&look);
 	}
 	return NULL;
 }
@@ -136,6 +147,9 @@ static void run_board(struct board *b, change_t change)
 	error = pthread_create(&peer, NULL, run_peer, b);
 	if (error)
 		die(EXIT_FAILED, "cannot start a thread: %s", strerror(error));
+	while (!atomic_load(&b->peer_ready))
+		sleep_ns(100000);
+	task_ready(b->task);
 	for (unsigned int i = 0; !stopped(b->task); i++) {
 		unsigned int block = i % FLUSH_BLOCKS;
 		atomic_uint *number = &b->blocks[block].number;
@@ -148,6 +162,7 @@ static void run_board(struct board *b, change_t change)
 		atomic_store(number, value + 2);
 		bump(&b->task->progress->done, 1);
 	}
+	atomic_store(&b->over, true);
 	pthread_join(peer, NULL);
 }
 

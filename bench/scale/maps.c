@@ -29,6 +29,7 @@ static void map_and_unmap(struct task *task, int flags)
 	bool file = !(flags & MAP_ANONYMOUS);
 	unsigned int pages = task->options->pages;
 
+	task_ready(task);
 	for (uint64_t i = 0; !stopped(task); i++) {
 		char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE,
 			       flags | task->flags, file ? task->fd : -1, 0);
@@ -72,6 +73,7 @@ static void run_write1(struct task *task)
 {
 	uint64_t page[PAGE / sizeof(uint64_t)] = { page_word(task->index, 0) };
 
+	task_ready(task);
 	for (uint64_t i = 0; !stopped(task); i++) {
 		page[1] = i;
 		if (pwrite(task->fd, page, PAGE, 0) != (ssize_t)PAGE)

@@ -52,7 +52,6 @@ static void *run_task(void *argument)
 	struct task *task = argument;
 
 	run_on_cpu(task->cpu);
-	atomic_fetch_add(&task->control->ready, 1);
 	task->options->test->run(task);
 	return NULL;
 }

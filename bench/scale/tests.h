@@ -2,10 +2,10 @@
 /*
  * tests.h - what a test is: a loop that a task carries out until it is stopped
  *
- * The contract: run() counts each operation in progress->done when it is
- * complete, looks at control->stop often, and counts in progress->wrong
- * whatever it reads that should not be there. It gives task->flags to mmap()
- * and knows nothing else of FPR. A task has a file of its own, if the test
+ * The contract: run() calls task_ready() and begins to repeat its operation. It
+ * counts each in progress->done when it is complete, looks at control->stop
+ * often, and counts in progress->wrong whatever it reads that should not be
+ * there. It gives task->flags to mmap() and knows nothing else of FPR. A task has a file of its own, if the test
  * wants one: page @n of it begins with page_word(task->index, n).
  */
 #ifndef SCALE_TESTS_H
@@ -64,6 +64,12 @@ extern const unsigned int test_count;
 extern const struct test page_fault1, page_fault2, page_fault3;
 extern const struct test mmap1, mmap2, write1;
 extern const struct test tlb_flush1, tlb_flush2, tlb_flush3;
+
+/* The window of the monitor opens when all tasks are. */
+static inline void task_ready(const struct task *task)
+{
+	atomic_fetch_add(&task->control->ready, 1);
+}
 
 static inline bool stopped(const struct task *task)
 {

@@ -94,12 +94,12 @@ long group_youngest(void)
 	while (fgets(line, sizeof(line), f)) {
 		unsigned long seq, age, anon, file;
 
-		if (strstr(line, "memcg "))
+		if (strstr(line, "memcg ")) {
 			ours = strstr(line, path);
-		else if (strstr(line, "node "))
+		} else if (strstr(line, "node ")) {
 			newest = 0;
-		else if (ours && sscanf(line, " %lu %lu %lu%*[ x]%lu", &seq,
-					&age, &anon, &file) == 4) {
+		} else if (ours && sscanf(line, " %lu %lu %lu%*[ x]%lu", &seq,
+					  &age, &anon, &file) == 4) {
 			/* The last line of each node is the youngest. */
 			pages += (long)file - newest;
 			newest = (long)file;
