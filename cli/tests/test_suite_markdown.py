@@ -45,6 +45,7 @@ def test_results_document_is_what_template_and_data_give() -> None:
         ('{{ ratio("apache") }}', "1.18 (1.17..1.20)"),
         ('{{ ratio("munmap-other", "compute") }}', "1.23 (1.19..1.28)"),
         ('{{ latency("apache", "p50") }}', "0.75 (0.75..0.75)"),
+        ('{{ latency("apache", "p50", "off", against="on") }}', "1.33 (1.33..1.33)"),
         ('{{ lost("munmap-other") }}', "21.9 % (20.6..23.3)"),
         ('{{ lost("munmap-other", "on", cpus=4) }}', "2.9 % (0.9..5.8)"),
         ('{{ rounds("apache") }}', "5"),
@@ -155,7 +156,7 @@ def lines_of(names: Sequence[str]) -> list[str]:
     for name in names:
         bench = benchmarks.get(name)
         metrics = [m.name for m in bench.metrics] if bench else ["I/O", "compute"]
-        for mode in bench.modes if bench else ("off", "on", "ideal-compute"):
+        for mode in (*bench.modes, "stock") if bench else ("off", "on", "ideal-compute"):
             for number in range(2):
                 sample = {"type": "sample", "benchmark": name, "mode": mode, "round": number}
                 sample |= {"metrics": dict.fromkeys(metrics, 1.0), "operations": 10}

@@ -15,6 +15,7 @@ from ceasefire.bench.suite import charts, paper
 from ceasefire.bench.suite.compare import Comparison, Interval, Shootdowns, comparisons
 from ceasefire.bench.suite.lost import lost
 from ceasefire.bench.suite.results import Results
+from ceasefire.bench.suite.spec import BASELINE
 from ceasefire.bench.suite.verbs import ratio_text
 from ceasefire.errors import Failure, UsageError
 
@@ -94,9 +95,11 @@ class Figures:
         mode: str = _ON,
         cpus: int = 2,
         results: str | None = None,
+        *,
+        against: str = BASELINE,
     ) -> str:
-        """Return the ratio to off with its interval, of the first metric if none is named."""
-        ratios = self._one(benchmark, mode, cpus, results).ratios
+        """Return the ratio to another mode, of the first metric if none is named."""
+        ratios = self._one(benchmark, mode, cpus, results, against=against).ratios
         chosen = metric if metric is not None else next(iter(ratios), "")
         return ratio_text(_of(ratios, chosen, f"{benchmark}, {cpus} CPUs, {mode}: ratio"))
 
@@ -107,9 +110,11 @@ class Figures:
         mode: str = _ON,
         cpus: int = 2,
         results: str | None = None,
+        *,
+        against: str = BASELINE,
     ) -> str:
-        """Return the ratio to off of a quantile of the latency, with its interval."""
-        found = self._one(benchmark, mode, cpus, results).latency
+        """Return the ratio of a quantile of the latency to that of another mode."""
+        found = self._one(benchmark, mode, cpus, results, against=against).latency
         return ratio_text(_of(found, quantile, f"{benchmark}, {cpus} CPUs, {mode}: latency"))
 
     def lost(
@@ -230,9 +235,20 @@ class Figures:
             raise Failure(f"say which results: {' and '.join(found)} have {benchmark}")
         return found[0]
 
-    def _one(self, benchmark: str, mode: str, cpus: int, results: str | None) -> Comparison:
+    def _one(
+        self,
+        benchmark: str,
+        mode: str,
+        cpus: int,
+        results: str | None,
+        *,
+        against: str = BASELINE,
+    ) -> Comparison:
         name = self._name_of(benchmark, results)
-        for c in self._compared[name]:
+        compared = self._compared[name]
+        if against != BASELINE:
+            compared = comparisons(self._folder(name), against)
+        for c in compared:
             if (c.benchmark, c.mode, c.cpus) == (benchmark, mode, cpus):
                 return c
         raise Failure(f"results '{name}' have no {benchmark} with {cpus} CPUs, mode {mode}")
