@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> None:
     size = args.mib << 20
     make_input(source, size)
     limited = [sys.executable, "-m", limit.__name__, "--memory", args.limit, "--"]
-    program = ["pbzip2", "-1", "-k", "-c", "-m8", f"-p{args.cpus}", str(source)]
+    program = ["pbzip2", "-1", "-k", "-c", "-m4", f"-p{args.cpus}", str(source)]
     with packed.open("wb") as output, common.window() as found:
         done = subprocess.run(
             [*(limited if args.limit else []), *common.prefixed(args, program)],
@@ -72,7 +72,7 @@ def unpacked(path: Path) -> str:
 
 def _options() -> argparse.ArgumentParser:
     options = common.parser(__doc__)
-    options.add_argument("--mib", type=int, default=48, help="size of the input")
+    options.add_argument("--mib", type=int, default=16, help="size of the input")
     options.add_argument("--limit", default="", metavar="SIZE", help="memory that it may have")
     return options
 
