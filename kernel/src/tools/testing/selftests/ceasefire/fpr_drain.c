@@ -253,8 +253,8 @@ static void by_kswapd(void)
 	start(&f, LARGE_POOL);
 	leave_little(&stranger);
 	/* An allocation may be faster than kswapd and drain itself: once more. */
-	for (i = 0; i < 2 * WAITS && vmstat("fpr_drain_kswapd") == drains; i++) {
-		if (i == WAITS && kswapd_has_given_up()) {
+	for (i = 0; i < 5 * WAITS && vmstat("fpr_drain_kswapd") == drains; i++) {
+		if (i && i % WAITS == 0 && kswapd_has_given_up()) {
 			revive_kswapd();
 			leave_little(&stranger);
 		}
@@ -266,8 +266,11 @@ static void by_kswapd(void)
 		/* It would take minutes to evict all there is. */
 		if (kswapd_prefers_eviction(scanned))
 			break;
-		/* Below the mark that wakes kswapd, above the one for others. */
-		if (spare_mib() > 8)
+		/*
+		 * Below the mark that wakes kswapd, above the one for others.
+		 * It sleeps as long as the smallest zone has enough.
+		 */
+		if (spare_mib() > 8 - 4 * (i / WAITS))
 			stranger_fill(&stranger, FILL_ANON, 1);
 		sleep_ms(50);
 	}

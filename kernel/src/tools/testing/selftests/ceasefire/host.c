@@ -85,13 +85,24 @@ long host_balloon(void)
 	return pages / (long)(MIB / PAGE);
 }
 
-void host_wait_balloon(long mib, unsigned int limit)
+static void wait_balloon(long least, long most, unsigned int limit)
 {
 	double until = seconds() + limit;
 
-	while (host_balloon() < mib) {
-		ENSURE(seconds() < until, "%ld of %ld MiB are in the balloon",
-		       host_balloon(), mib);
+	while (host_balloon() < least || host_balloon() > most) {
+		ENSURE(seconds() < until,
+		       "%ld MiB are in the balloon, not %ld to %ld",
+		       host_balloon(), least, most);
 		sleep_ms(50);
 	}
+}
+
+void host_wait_inflated(long mib, unsigned int limit)
+{
+	wait_balloon(mib, host_memory(), limit);
+}
+
+void host_wait_deflated(long mib, unsigned int limit)
+{
+	wait_balloon(0, mib, limit);
 }

@@ -15,7 +15,8 @@ long host_memory(void);
 void host_leave(long mib);
 /* MiB that are in the balloon. */
 long host_balloon(void);
-/* Wait until at least @mib MiB are; fails the case after @limit seconds. */
-void host_wait_balloon(long mib, unsigned int limit);
+/* Wait until at least, or at most, @mib MiB are; fails after @limit seconds. */
+void host_wait_inflated(long mib, unsigned int limit);
+void host_wait_deflated(long mib, unsigned int limit);
 
 #endif
