@@ -168,7 +168,7 @@ static void leaves(unsigned long kind)
 	begin();
 	MUST(context_choose(kind == CONTEXT_PROCESS ? CONTEXT_MAPPING :
 						      CONTEXT_PROCESS));
-	end("leave");
+	end("another kind");
 	ENSURE(!shared || counted[LEAVES] == 1, "%ld flushes of who leaves",
 	       counted[LEAVES]);
 	ENSURE(!shared || peer_count(p, PAGES, FAULTED) == PAGES,
