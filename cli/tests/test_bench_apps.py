@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire.bench.apps import limit, pbzip2
+from ceasefire.bench.apps import latency, limit, pbzip2, rocksdb
 from ceasefire.bench.suite import plan
 from ceasefire.errors import Failure
 
@@ -62,3 +62,29 @@ def test_input_is_the_same_each_time_and_comes_back(tmp_path: Path) -> None:
     assert pbzip2.unpacked(packed) != pbzip2.digest_of(data)
     packed.write_bytes(b"BZh9 and then nothing of the kind")
     assert "status" in pbzip2.unpacked(packed)
+
+
+DB_BENCH = """\
+readrandom   :  5.067 micros/op 394356 ops/sec 1.0 seconds 60 operations; 156 MB/s (29 of 30 found)
+
+Microseconds per read:
+Count: 60 Average: 5.0698  StdDev: 107.32
+------------------------------------------------------
+[       0,       1 ]       20  33.333%  33.333% #####
+(       1,       2 ]       30  50.000%  83.333% ####
+(    6600,    9900 ]       10  16.667% 100.000%
+"""
+
+
+def test_rocksdb_counts_all_threads() -> None:
+    assert rocksdb.counts(DB_BENCH) == (60, 1)
+    assert rocksdb.histogram(DB_BENCH) == [(500.0, 20), (1500.0, 30), (8250000.0, 10)]
+    with pytest.raises(Failure, match="printed no count"):
+        rocksdb.counts("nothing")
+
+
+def test_latencies_are_those_of_the_c_programs() -> None:
+    found = latency.fields([(10, 98), (1000, 1), (5000, 1)])
+    assert found["histogram"] == [[8, 98], [960, 1], [4608, 1]]
+    assert found["latency_ns"] == {"p50": 8, "p99": 960, "p99.9": 4608, "max": 5000}
+    assert latency.fields([]) == {}

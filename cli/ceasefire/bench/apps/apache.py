@@ -12,7 +12,7 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
-from ceasefire.bench.apps import common
+from ceasefire.bench.apps import common, latency
 from ceasefire.errors import Failure
 
 _PORT = 8099
@@ -48,6 +48,12 @@ local number = 0
 request = function()
   number = (number + 7) % {count}
   return wrk.format("GET", string.format("/%05d", number))
+end
+done = function(summary, latency, requests)
+  for index = 1, #latency do
+    local us, count = latency(index)
+    io.write(string.format("took %d us: %d\\n", us, count))
+  end
 end
 """
 
@@ -96,7 +102,7 @@ def main(args: argparse.Namespace) -> None:
             )
         wrong += _wrong(files)
     requests, bad = _parse(done.stdout)
-    common.result(requests, found, wrong + bad)
+    common.result(requests, found, wrong + bad, **latency.fields(_took(done.stdout)))
 
 
 def _listens() -> bool:
@@ -124,6 +130,15 @@ def _parse(text: str) -> tuple[int, int]:
     if errors is not None:
         bad += sum(int(n) for n in errors.groups())
     return int(requests[1]), bad
+
+
+def _took(text: str) -> list[tuple[float, int]]:
+    """Return (nanoseconds, requests) as wrk has counted them.
+
+    It adds requests that it would have made had one not taken so long.
+    """
+    found = re.findall(r"^took (\d+) us: (\d+)$", text, re.MULTILINE)
+    return [(int(us) * 1000, int(count)) for us, count in found]
 
 
 def _options() -> argparse.ArgumentParser:

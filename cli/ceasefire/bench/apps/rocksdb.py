@@ -2,7 +2,8 @@
 """RocksDB's db_bench: random reads from a database of many small tables.
 
 With --mmap_read=1 it maps each table, and unmaps it when it has too many open. Each read has to
-find its key, and checksums are verified. An operation is a read.
+find its key, and checksums are verified. An operation is a read; db_bench says of one thread only
+how many keys it has found.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ceasefire.bench.apps import common
+from ceasefire.bench.apps import common, latency
 from ceasefire.errors import Failure
 
 _KEYS = 40000
@@ -37,14 +38,30 @@ def main(args: argparse.Namespace) -> None:
             f"--threads={args.cpus}",
             f"--duration={args.seconds:.0f}",
             "--verify_checksum=1",
+            "--histogram=1",
             # Fewer than there are tables: they come and go.
             "--open_files=16",
             "--cache_size=8192",
         )
-    line = re.search(r"\((\d+) of (\d+) found\)", text)
+    operations, lost = counts(text)
+    common.result(operations, found, lost, **latency.fields(histogram(text)))
+
+
+def counts(text: str) -> tuple[int, int]:
+    """Return the reads of all threads, and those that one of them, which tells, has not found."""
+    line = re.search(r" (\d+) operations;.* \((\d+) of (\d+) found\)", text)
     if line is None:
         raise Failure(f"db_bench printed no count: {text.strip()[-200:]}")
-    common.result(int(line[2]), found, int(line[2]) - int(line[1]))
+    return int(line[1]), int(line[3]) - int(line[2])
+
+
+def histogram(text: str) -> list[tuple[float, int]]:
+    """Return (nanoseconds, operations) of db_bench's histogram, whose buckets are microseconds.
+
+    What is in a bucket is counted for its middle.
+    """
+    found = re.findall(r"^[\[(]\s*(\d+),\s*(\d+)\s*[\])]\s+(\d+)\s", text, re.MULTILINE)
+    return [((int(low) + int(high)) / 2 * 1000, int(count)) for low, high, count in found]
 
 
 def _bench(words: list[str], folder: Path, benchmarks: str, *options: str) -> str:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ceasefire.bench.apps import common
+from ceasefire.bench.apps import common, latency
 from ceasefire.errors import Failure
 
 _PROGRAM = r"""
@@ -21,10 +21,12 @@ path, threads, seconds, size = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 ROWS, SPAN = 20000, 500
 stop = time.monotonic() + seconds
 counts, wrong = [0] * threads, [0] * threads
+took = [[] for _ in range(threads)]
 
 def work(me):
     at = me * 37
     while time.monotonic() < stop:
+        begin = time.perf_counter_ns()
         base = sqlite3.connect(path)
         base.execute(f"PRAGMA mmap_size={size}")
         base.execute("PRAGMA cache_size=8")
@@ -32,13 +34,14 @@ def work(me):
         query = "SELECT sum(value) FROM t WHERE id >= ? AND id < ?"
         (found,) = base.execute(query, (at, at + SPAN)).fetchone()
         base.close()
+        took[me].append(time.perf_counter_ns() - begin)
         counts[me] += 1
         wrong[me] += found != sum(n * 7 % 1009 for n in range(at, at + SPAN))
 
 all = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
 [t.start() for t in all]
 [t.join() for t in all]
-print(json.dumps([sum(counts), sum(wrong)]))
+print(json.dumps([sum(counts), sum(wrong), sum(took, [])]))
 """
 _ROWS = 20000
 _MAPPED = 64 << 20
@@ -58,8 +61,8 @@ def main(args: argparse.Namespace) -> None:
         )
     if done.returncode:
         raise Failure(common_error(done.stderr))
-    operations, wrong = json.loads(done.stdout)
-    common.result(operations, found, wrong)
+    operations, wrong, took = json.loads(done.stdout)
+    common.result(operations, found, wrong, **latency.fields((ns, 1) for ns in took))
 
 
 def common_error(text: str) -> str:

@@ -159,7 +159,7 @@ static void evicts(void)
 }
 
 /* For another kind: what is left between members has to go. */
-static void leaves(unsigned long kind)
+static void changes(unsigned long kind)
 {
 	bool shared = kind == CONTEXT_CHILDREN || kind == CONTEXT_USER;
 	char *p = in_use();
@@ -209,7 +209,7 @@ static void life(unsigned long kind)
 	start(kind);
 	unmaps(kind);
 	evicts();
-	leaves(kind);
+	changes(kind);
 	ends("exec", true, kind);
 	ends("exit", false, kind);
 	stranger_stop(&other);
