@@ -4,6 +4,7 @@
 import json
 import subprocess
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -37,9 +38,11 @@ echo "status $?"
 cat /run/page
 $CEASEFIRE run -- $WARM_UP
 sleep 1
-a=$(sent); $PROGRAM; b=$(sent); $CEASEFIRE run -- $PROGRAM; c=$(sent)
-echo "off $((b - a))"
-echo "on $((c - b))"
+for round in 1 2 3; do
+  a=$(sent); $PROGRAM; b=$(sent); $CEASEFIRE run -- $PROGRAM; c=$(sent)
+  $CEASEFIRE advise --json -o /run/again -- $PROGRAM >/run/printed
+  echo "round $((b - a)) $((c - b)) $(cat /run/again)"
+done
 sed -n 's/^fpr_skip /skipped /p' /proc/vmstat
 $CEASEFIRE record -o /run/recording -- sh -c 'kill -TERM $PPID; sleep 60'
 echo "ended $?"
@@ -113,12 +116,16 @@ def test_counts_are_those_of_the_kernel(page: dict[str, Any]) -> None:
     assert 0.8 * machine <= sent <= machine
 
 
-def test_forecast_comes_true(lines: list[str], page: dict[str, Any]) -> None:
-    off = value(lines, "off")
-    removed = off - value(lines, "on")
-    forecast = page["forecast"]
-    assert forecast["removed"] / forecast["sent"] == pytest.approx(removed / off, rel=TOLERANCE)
-    assert value(lines, "skipped") >= (1 - TOLERANCE) * removed
+def test_forecast_comes_true(lines: list[str]) -> None:
+    rounds = [line.split(maxsplit=3)[1:] for line in lines if line.startswith("round ")]
+    assert len(rounds) == 3
+    removed = median(1 - int(on) / int(off) for off, on, _ in rounds)
+    forecasts = [json.loads(text)["forecast"] for _, _, text in rounds]
+    assert median(f["removed"] / f["sent"] for f in forecasts) == pytest.approx(
+        removed, rel=TOLERANCE
+    )
+    least = median(int(off) - int(on) for off, on, _ in rounds)
+    assert value(lines, "skipped") >= (1 - TOLERANCE) * least
 
 
 def test_call_sites_have_names(page: dict[str, Any]) -> None:
