@@ -148,7 +148,9 @@ def suite_results(tmp_path: Path) -> Path:
         }
         for name, group in _GROUPS.items()
     }
-    lines: list[dict[str, Any]] = [{"type": "suite", "name": "made", "benchmarks": facts}]
+    lines: list[dict[str, Any]] = [
+        {"type": "suite", "name": "made", "rounds": 5, "seconds": 1.0, "benchmarks": facts}
+    ]
     for cpus in (2, 4, 16):
         lines += [*_made_boot(cpus, "run"), *_made_boot(cpus, "stock")]
     failed = {"benchmark": "apache", "mode": "on", "round": 5, "failed": "no answer"}

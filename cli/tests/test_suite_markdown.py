@@ -50,6 +50,11 @@ def test_results_document_is_what_template_and_data_give() -> None:
         ('{{ lost("munmap-other", "on", cpus=4) }}', "2.9 % (0.9..5.8)"),
         ('{{ rounds("apache") }}', "5"),
         (
+            '{{ command("made") }}',
+            "ceasefire bench run apache munmap-other compute-xz --cpus 2,4,16 "
+            "--rounds 5 --seconds 1 --stock",
+        ),
+        (
             '{{ has("made"), has("x"), has("made", "apache"), has("made", "x") }}',
             "(True, False, True, False)",
         ),

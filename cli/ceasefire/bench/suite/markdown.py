@@ -15,7 +15,7 @@ from ceasefire.bench.suite import charts, paper
 from ceasefire.bench.suite.compare import Comparison, Interval, Shootdowns, comparisons
 from ceasefire.bench.suite.lost import lost
 from ceasefire.bench.suite.results import Results
-from ceasefire.bench.suite.spec import BASELINE
+from ceasefire.bench.suite.spec import BASELINE, STOCK, load_all
 from ceasefire.bench.suite.verbs import ratio_text
 from ceasefire.errors import Failure, UsageError
 
@@ -56,11 +56,16 @@ class Figures:
 
     def command(self, results: str) -> str:
         """Return the command that measures these results."""
-        suite = self._folder(results).suite
-        names = " ".join(dict.fromkeys(c.benchmark for c in self._compared[results]))
+        suite, compared = self._folder(results).suite, self._compared[results]
+        names = dict.fromkeys(c.benchmark for c in compared)
+        known = suite.get("name") in load_all()[1]
+        whole = known and set(names) == set(suite.get("benchmarks", {}))
+        chosen = suite["name"] if whole else " ".join(names)
+        cpus = ",".join(str(number) for number in sorted({c.cpus for c in compared}))
+        stock = " --stock" if any(c.mode == STOCK for c in compared) else ""
         return (
-            f"ceasefire bench run {names} --rounds {suite.get('rounds')} "
-            f"--seconds {float(suite.get('seconds', 0)):g}"
+            f"ceasefire bench run {chosen} --cpus {cpus} --rounds {suite.get('rounds')} "
+            f"--seconds {float(suite.get('seconds', 0)):g}{stock}"
         )
 
     def machine(self, results: str) -> str:
