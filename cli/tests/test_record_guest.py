@@ -28,7 +28,7 @@ COUNTS = {
 # The forecast may be so far from what FPR then removes. Shares are compared: nothing is sent to a
 # CPU that just does not run the other thread, and how often that is depends on what else runs.
 TOLERANCE = 0.2
-SEEN = 0.25
+SEEN = 0.05
 # With the first use FPR sets up its hooks, and nothing is skipped meanwhile.
 SCRIPT = """
 sent() { sed -n 's/^nr_tlb_remote_flush //p' /proc/vmstat; }
@@ -138,5 +138,5 @@ def test_nothing_is_left_behind(lines: list[str]) -> None:
     assert value(lines, "attached") == 0
     # The command, which ended by the signal that it had us pass on.
     assert value(lines, "ended") == 143
-    assert not [line for line in lines if "ceasefire-" in line and not line.startswith("{")]
+    assert not [line for line in lines if "ceasefire-" in line and not line.startswith(("{", "round "))]
     assert "/run/none" not in lines
