@@ -138,5 +138,7 @@ def test_nothing_is_left_behind(lines: list[str]) -> None:
     assert value(lines, "attached") == 0
     # The command, which ended by the signal that it had us pass on.
     assert value(lines, "ended") == 143
-    assert not [line for line in lines if "ceasefire-" in line and not line.startswith(("{", "round "))]
+    assert not [
+        line for line in lines if "ceasefire-" in line and not line.startswith(("{", "round "))
+    ]
     assert "/run/none" not in lines
