@@ -9,7 +9,8 @@ import pytest
 
 from ceasefire.__main__ import main
 from ceasefire.errors import Failure, Unsupported
-from ceasefire.record import cli, processes, recorder, stacks, tracefs
+from ceasefire.files import write_whole
+from ceasefire.record import processes, recorder, stacks, tracefs
 from ceasefire.record.mappings import Region
 
 
@@ -176,10 +177,11 @@ def test_write_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Monkey
     target.write_text("old")
     monkeypatch.setattr(Path, "replace", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        cli.write(target, "new")
+        write_whole(target, "new")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
-    cli.write(Path("/dev/null"), "new")
+    write_whole(Path("/dev/null"), "new")
+    assert Path("/dev/null").is_char_device()
 
 
 def test_symbols_of_a_program(data: Path, tmp_path: Path) -> None:

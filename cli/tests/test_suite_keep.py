@@ -50,7 +50,7 @@ def test_only_what_is_needed_is_kept() -> None:
             "benchmarks": {"b": {"verify": "self", "paper": {"x": "1"}}},
         },
         {"schema": 2, "type": "host", "cpus": 2, "disks": ["made:/home/x"]},
-        {"schema": 2, "type": "environment", "command_line": "/root/x", "fpr": True},
+        {"schema": 2, "type": "environment", "command_line": "root=/x", "fpr": True},
         {**sample, "failed": "lost"},
         {"schema": 2, "type": "host", "cpus": 2, "comparable": True, "kernel_kind": "/x/bzImage"},
         {**sample, **good, "counters": {"fpr_skip": 1, "nr_tlb_remote_flush_received": 2}},

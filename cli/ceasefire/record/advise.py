@@ -15,6 +15,7 @@ from typing import TextIO
 
 from ceasefire.cmdline import command_of
 from ceasefire.errors import UsageError
+from ceasefire.files import write_whole
 from ceasefire.record import cli, model, page, web
 from ceasefire.record.processes import NotStarted
 
@@ -50,11 +51,11 @@ def main(args: argparse.Namespace) -> int:
             return problem.status
         recording, status = result.recording, result.status
     if args.html is not None:
-        cli.write(Path(args.html), web.document(recording))
+        write_whole(Path(args.html), web.document(recording))
     if args.output is not None:
         text = io.StringIO()
         _print(args, recording, text)
-        cli.write(Path(args.output), text.getvalue())
+        write_whole(Path(args.output), text.getvalue())
     else:
         _print(args, recording, sys.stderr if command else sys.stdout)
     return status

@@ -10,11 +10,11 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import Failure, UsageError
+from ceasefire.files import write_whole
 from ceasefire.record.model import to_json
 from ceasefire.record.processes import NotStarted
 from ceasefire.record.recorder import Recorder, Result
@@ -60,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
     except NotStarted as problem:
         print(f"ceasefire record: {problem}", file=sys.stderr)
         return problem.status
-    write(target, json.dumps(to_json(result.recording), indent=1) + "\n")
+    write_whole(target, json.dumps(to_json(result.recording), indent=1) + "\n")
     sent = result.recording.total().sent
     print(
         f"ceasefire record: {sent:,} shootdowns: `ceasefire advise -i {target}` tells of them",
@@ -114,21 +114,3 @@ def check_target(path: Path) -> None:
         raise Failure(f"{folder}: there is no such directory")
     if not os.access(folder, os.W_OK):
         raise Failure(f"{folder}: not allowed to write there")
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all. Something that is no regular file is written to."""
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
-        return
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

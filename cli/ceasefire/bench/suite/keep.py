@@ -18,6 +18,7 @@ from ceasefire import paths
 from ceasefire.bench.suite import results
 from ceasefire.counters import INTERRUPTS, RECEIVED
 from ceasefire.errors import Failure, UsageError
+from ceasefire.files import write_whole
 
 FOLDER = "bench/results"
 # Bytes of one file: people download all of them with the sources.
@@ -69,13 +70,10 @@ def main(args: argparse.Namespace) -> int:
     if len(text) > MOST:
         raise Failure(f"{args.folder} needs {len(text)} bytes, at most {MOST} can be kept")
     folder = place / args.name
-    part = folder / (results.LINES + ".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(folder / results.LINES)
+        write_whole(folder / results.LINES, text)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise UsageError(f"{folder}: {error.strerror}") from None
     print(f"kept {len(found.samples)} samples, {len(text)} bytes: {folder}; then: make results")
     return 0

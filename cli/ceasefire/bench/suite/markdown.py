@@ -18,6 +18,7 @@ from ceasefire.bench.suite.results import Results
 from ceasefire.bench.suite.spec import BASELINE, STOCK, load_all
 from ceasefire.bench.suite.verbs import ratio_text
 from ceasefire.errors import Failure, UsageError
+from ceasefire.files import write_whole
 
 _ON = "on"
 # Decimals of a number of shootdowns.
@@ -268,12 +269,9 @@ class Figures:
 def write(found: Mapping[str, Results], template: Path, path: Path) -> None:
     """Write the text. Nothing is changed when that fails."""
     text = render(found, template)
-    part = path.with_name(path.name + ".part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        write_whole(path, text)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise UsageError(f"--markdown {path}: {error.strerror}") from None
 
 

@@ -26,6 +26,7 @@ from ceasefire.bench.suite.results import Results
 from ceasefire.bench.suite.spec import BASELINE, STOCK
 from ceasefire.bench.suite.verbs import notes, ratio_text
 from ceasefire.errors import UsageError
+from ceasefire.files import write_whole
 
 GROUPS = {
     "application": "Applications",
@@ -60,12 +61,9 @@ class Section:
 def write(results: Sequence[Results], path: Path) -> None:
     """Write the page. Nothing is left of it when that fails."""
     text = render(results)
-    part = path.with_name(path.name + ".part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        write_whole(path, text)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise UsageError(f"--html {path}: {error.strerror}") from None
 
 
