@@ -11,6 +11,7 @@ import pytest
 from ceasefire.bench.apps import latency, limit, pbzip2, rocksdb
 from ceasefire.bench.suite import plan
 from ceasefire.errors import Failure
+from ceasefire.files import write_whole
 
 
 def test_sizes_have_units() -> None:
@@ -88,3 +89,21 @@ def test_latencies_are_those_of_the_c_programs() -> None:
     assert found["histogram"] == [[8, 98], [960, 1], [4608, 1]]
     assert found["latency_ns"] == {"p50": 8, "p99": 960, "p99.9": 4608, "max": 5000}
     assert latency.fields([]) == {}
+
+
+def test_the_group_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"none {tmp_path}/x tmpfs rw 0 0\nnone {tmp_path} cgroup2 rw 0 0\n")
+    monkeypatch.setattr(limit, "_MOUNTS", mounts)
+    limit.remove_group()
+    group = tmp_path / "ceasefire-bench"
+    group.mkdir()
+    limit.remove_group()
+    assert not group.exists()
+
+
+def test_a_page_can_go_to_a_device(tmp_path: Path) -> None:
+    write_whole(Path("/dev/null"), "text")
+    assert Path("/dev/null").is_char_device()
+    write_whole(tmp_path / "page", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]

@@ -11,6 +11,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from ceasefire.errors import Failure
@@ -22,6 +23,7 @@ _CACHES = Path("/proc/sys/vm/drop_caches")
 _UNITS = {"K": 10, "M": 20, "G": 30}
 # Less, and many programs do not even start.
 _LEAST = 4 << 20
+_TRIES = 50
 
 
 def main(args: argparse.Namespace) -> None:
@@ -80,6 +82,20 @@ def times_reached() -> int:
         if name == "max":
             return int(count)
     return 0
+
+
+def remove_group() -> None:
+    """Remove the group if there is one; what was killed in it may take a moment to go."""
+    for line in _MOUNTS.read_text(encoding="utf-8").splitlines():
+        _, place, kind, *_ = line.split()
+        group = Path(place) / _NAME
+        if kind != "cgroup2" or not group.is_dir():
+            continue
+        for _ in range(_TRIES):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.1)
 
 
 def _mounted() -> Path:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ceasefire import counters
+from ceasefire.bench.apps import limit
 
 SCHEMA = 2
 RUN_TIME = "seconds"
@@ -101,6 +102,7 @@ def main(path: str) -> int:
             emit(sample(task, work))
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        limit.remove_group()
     return 0
 
 
