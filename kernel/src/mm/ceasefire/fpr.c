@@ -351,9 +351,19 @@ void __fpr_gather_anon(struct mmu_gather *tlb, struct page *page,
  * __fpr_ksm_mergeable() - may KSM make a page one of many processes?
  * @page: an anonymous page, mapped, under mmap_lock
  *
- * It is mapped where nobody unmaps it now, so no CPU is left with a stale
- * translation of it after the look. If one may be, a flush ends that, for all
- * pages of the process; KSM itself sends one for each page that it merges.
+ * If one may be left, a flush ends that, for all pages of the process; KSM itself
+ * sends one for each page that it merges.
+ *
+ *   ksmd, mmap_lock for reading	peer
+ *   the frame has an owner		may write by a stale entry
+ *   flush: completed passes the tag	the entry is gone
+ *   no owner any more			finds only the entry that is there
+ *
+ * No skip can tag the frame between the two looks or after them: an munmap() of
+ * this process that has let readers in again has taken its mapping out of the
+ * tree before, so that ksmd does not find it; and where another process has the
+ * page, too, it is not exclusive, so that its munmap() flushes. A tag that
+ * reclaim adds, for the entry that is there, only makes the answer false.
  *
  * Context: may sleep and sends IPIs.
  * Return: false while a stale translation may write to it.
