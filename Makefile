@@ -26,7 +26,7 @@ demo: deps kernel tools ## build the patched kernel, boot it, run ripgrep withou
 	@./ceasefire try --cpus $(DEMO_CPUS) --rounds 9 --data $(DEMO_DATA) --sort-output -- $(DEMO_COMMAND)
 
 .PHONY: test
-test: tools ## pass everything: tools, kernel attacks, checks
+test: deps-test tools ## pass everything: tools, kernel attacks, checks
 	@tests/run --build $(TESTS)
 
 .PHONY: bench
@@ -41,6 +41,10 @@ results: deps ## docs/results.md from its template and what is kept in bench/res
 .PHONY: deps
 deps: ## install what is missing: Debian packages (root or sudo), Python packages
 	@scripts/install-deps
+
+.PHONY: deps-test
+deps-test: ## and the browser that the tests look at pages with
+	@scripts/install-deps --test
 
 .PHONY: deps-long
 deps-long: ## and what the long tests need (make test TESTS=--long)
