@@ -25,10 +25,11 @@ COUNTS = {
     "dontneed": 100,
     "protect": 50,
 }
-# The forecast may be so far from what FPR then removes. Shares are compared: nothing is sent to a
-# CPU that just does not run the other thread, and how often that is depends on what else runs.
-TOLERANCE = 0.2
-SEEN = 0.05
+# The forecast may be so far from what FPR then removes.
+TOLERANCE = 0.1
+# The program waits until its other thread runs, but it may be preempted right after that: nothing is
+# sent to a CPU that runs something else.
+SEEN = 0.8
 # With the first use FPR sets up its hooks, and nothing is skipped meanwhile.
 SCRIPT = """
 sent() { sed -n 's/^nr_tlb_remote_flush //p' /proc/vmstat; }

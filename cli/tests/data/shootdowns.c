@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sends shootdowns of known causes and numbers: a thread computes all the time,
- * the other one maps and unmaps. Prints how many of each it has made.
+ * Sends shootdowns of known causes and numbers: a thread computes on a CPU of
+ * its own, the other one maps and unmaps. It waits before each change until the
+ * first one has just computed: to a CPU that runs something else nothing is sent.
  *
  *	shootdowns FILE NAME=COUNT...
  *
  * FILE has at least four pages. Frames are kept for those who walk them.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +23,8 @@
 #define PAGE 4096
 #define SIZE (4 * PAGE)
 
-static atomic_int over, there;
+static atomic_int over;
+static atomic_ulong turns;
 static int file;
 
 static void die(const char *what)
@@ -29,13 +33,32 @@ static void die(const char *what)
 	exit(1);
 }
 
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity");
+}
+
 static void *compute(void *unused)
 {
 	(void)unused;
-	there = 1;
+	pin(1);
 	while (!over)
-		;
+		turns++;
 	return NULL;
+}
+
+static void wait_for_peer(void)
+{
+	/* The turn that is under way may have begun long ago. */
+	unsigned long enough = turns + 2;
+
+	while (turns < enough)
+		;
 }
 
 static char *map(void *where, int rights, int flags, int fd)
@@ -61,6 +84,7 @@ static void use(volatile char *at, int write)
 
 __attribute__((noinline)) static void unmap(char *at)
 {
+	wait_for_peer();
 	if (munmap(at, SIZE))
 		die("munmap");
 }
@@ -113,6 +137,7 @@ static char *area(void)
 static void dontneed(void)
 {
 	use(area(), 1);
+	wait_for_peer();
 	if (madvise(area(), SIZE, MADV_DONTNEED))
 		die("madvise");
 }
@@ -120,8 +145,11 @@ static void dontneed(void)
 static void protect(void)
 {
 	use(area(), 1);
-	if (mprotect(area(), SIZE, PROT_READ) ||
-	    mprotect(area(), SIZE, PROT_READ | PROT_WRITE))
+	wait_for_peer();
+	if (mprotect(area(), SIZE, PROT_READ))
+		die("mprotect");
+	wait_for_peer();
+	if (mprotect(area(), SIZE, PROT_READ | PROT_WRITE))
 		die("mprotect");
 }
 
@@ -165,8 +193,7 @@ int main(int argc, char **argv)
 		die(argv[1]);
 	if (pthread_create(&peer, NULL, compute, NULL))
 		die("pthread_create");
-	while (!there)
-		;
+	pin(0);
 	for (i = 2; i < argc; i++)
 		make(argv[i]);
 	over = 1;
