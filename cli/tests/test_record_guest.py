@@ -27,7 +27,7 @@ COUNTS = {
 }
 # The forecast may be so far from what FPR then removes.
 TOLERANCE = 0.1
-# The program waits until its other thread runs, but it may be preempted right after that: nothing is
+# The program waits until its other thread runs, but that may be preempted right after: nothing is
 # sent to a CPU that runs something else.
 SEEN = 0.8
 # With the first use FPR sets up its hooks, and nothing is skipped meanwhile.
