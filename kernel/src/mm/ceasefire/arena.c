@@ -4,7 +4,7 @@
  *
  * An address whose translation may still be cached must not be used again, or
  * a thread would read the old frame at the new mapping (I3). So eligible
- * mappings get ascending addresses from an arena of the process, and every
+ * mappings get descending addresses from an arena of the process, and every
  * other way to place a mapping claims its range first: if it overlaps the
  * quarantine, everything is settled before the mapping exists.
  *
@@ -81,9 +81,10 @@ bool fpr_arena_init(struct fpr_ctx *ctx)
 		if (find_vma_intersection(ctx->mm, base, base + size))
 			continue;
 		ctx->arena = (struct fpr_arena) {
-			.base = base, .settled = base, .next = base,
-			.end = base + size,
+			.base = base, .next = base + size,
+			.settled = base + size, .end = base + size,
 		};
+		ctx->hole_start = ctx->arena.next;
 		return true;
 	}
 	return false;
@@ -94,11 +95,11 @@ static void fpr_free_gaps(struct fpr_ctx *ctx, struct mmu_gather *tlb)
 {
 	struct fpr_arena *a = &ctx->arena;
 	struct vm_area_struct *prev, *vma;
-	unsigned long at = a->settled;
+	unsigned long at = a->next, stop = a->settled;
 
 	vma = find_vma_prev(ctx->mm, at, &prev);
-	while (at < a->next) {
-		unsigned long end = vma ? min(vma->vm_start, a->next) : a->next;
+	while (at < stop) {
+		unsigned long end = vma ? min(vma->vm_start, stop) : stop;
 
 		if (at < end)
 			free_pgd_range(tlb, at, end,
@@ -132,7 +133,7 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
 	}
 	mmap_assert_write_locked(ctx->mm);
 	count_vm_event(FPR_DRAIN_TABLES);
-	trace_fpr_tables(ctx->id, ctx->arena.settled, ctx->arena.next);
+	trace_fpr_tables(ctx->id, ctx->arena.next, ctx->arena.settled);
 	tlb_gather_mmu(&tlb, ctx->mm);
 	fpr_free_gaps(ctx, &tlb);
 	/* Also if no table goes: what is settled may be used again (I3). */
@@ -182,8 +183,8 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 	 * wrongly would make mmap() replace a live mapping.
 	 */
 	bool claims = READ_ONCE(fpr_ready), wrapped = false, fits;
-	unsigned long addr, from, hole_end;
-	struct vm_area_struct *vma;
+	struct vm_area_struct *vma, *prev;
+	unsigned long addr, from, roof;
 
 	if (!fpr_arena_may_keep(ctx))
 		fpr_arena_settle(ctx);
@@ -192,26 +193,26 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 		addr = fpr_arena_place(a, from, len, (u64)pgoff << PAGE_SHIFT,
 				       PMD_SIZE);
 		/* Usually the hole found last time is large enough. */
-		if (addr && addr + len <= ctx->hole_end)
+		if (addr && addr >= ctx->hole_start)
 			break;
 		if (addr) {
-			vma = find_vma(ctx->mm, addr);
-			hole_end = vma ? vm_start_gap(vma) : a->end;
+			vma = find_vma_prev(ctx->mm, addr, &prev);
+			roof = vma ? vm_start_gap(vma) : a->end;
 			if (vma && fpr_mutated(MUTATE_fpr_no_stack_gap))
-				hole_end = vma->vm_start;
-			fits = addr + len <= hole_end;
+				roof = vma->vm_start;
+			fits = addr + len <= roof;
 			/*
 			 * A hole that is passed over says nothing: @next moves
 			 * on success only, and seen from there the mappings
-			 * before that hole lie in between.
+			 * above that hole lie in between.
 			 */
-			ctx->hole_end = 0;
+			ctx->hole_start = a->next;
 			if (claims &&
 			    (fits || fpr_mutated(MUTATE_fpr_hole_passed)))
-				ctx->hole_end = hole_end;
+				ctx->hole_start = prev ? prev->vm_end : 0;
 			if (fits)
 				break;
-			from = vma->vm_end;
+			from = roof;
 			continue;
 		}
 		if (wrapped)
@@ -219,13 +220,13 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 		wrapped = true;
 		if (!fpr_mutated(MUTATE_fpr_no_wrap_drain))
 			fpr_arena_settle(ctx);
-		a->settled = a->base;
-		a->next = a->base;
-		from = a->base;
-		ctx->hole_end = 0;
+		a->settled = a->end;
+		a->next = a->end;
+		from = a->end;
+		ctx->hole_start = a->next;
 	}
 	VM_WARN_ON_ONCE(find_vma_intersection(ctx->mm, addr, addr + len));
-	a->next = addr + len;
+	a->next = addr;
 	return addr;
 }
 
@@ -251,11 +252,11 @@ void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 	end = ALIGN(end, PMD_SIZE);
 	/*
 	 * The hole that fpr_arena_get() knows may not be one any more, also if
-	 * a stack comes nearer to its end.
+	 * a stack comes nearer to it from above.
 	 */
-	if (end > ctx->arena.next && start < ctx->hole_end + stack_guard_gap &&
-	    !fpr_mutated(MUTATE_fpr_stale_hole))
-		ctx->hole_end = 0;
+	if (start < ctx->arena.next + stack_guard_gap &&
+	    end > ctx->hole_start && !fpr_mutated(MUTATE_fpr_stale_hole))
+		ctx->hole_start = ctx->arena.next;
 	if (!fpr_arena_quarantined(&ctx->arena, start, end) ||
 	    fpr_mutated_nth(MUTATE_fpr_no_claim_mmap, who))
 		return;

@@ -6,17 +6,18 @@
  * Pure functions without kernel dependencies, so that the same code is tested
  * in userspace (tools/testing/ceasefire/).
  *
- *   base          settled              next                    end
- *    |---------------|====================|-----------------------|
- *      may be given    quarantine: handed    not handed out since
- *      out again       out since the last    the last wrap
- *                      settle
+ *   base                    next              settled          end
+ *    |-----------------------|====================|--------------|
+ *      not handed out since    quarantine: handed   may be given
+ *      the last wrap           out since the last   out again
+ *                              settle
  *
- * Addresses are handed out upwards, so that none comes back before the whole
- * arena was used; then everything is settled (full flush, left-over tables
- * freed) and @next starts again at @base. The quarantine also holds live
- * mappings; what is in it and unmapped may still be cached (I3), and may still
- * have page tables (I4).
+ * Addresses are handed out downwards, as mmap() does it: programs look below a
+ * mapping for what came after it. None comes back before the whole arena was
+ * used; then everything is settled (full flush, left-over tables freed) and
+ * @next starts again at @end. The quarantine also holds live mappings; what is
+ * in it and unmapped may still be cached (I3), and may still have page tables
+ * (I4).
  */
 #ifndef _MM_CEASEFIRE_ARENA_STATE_H
 #define _MM_CEASEFIRE_ARENA_STATE_H
@@ -24,7 +25,7 @@
 #include <linux/types.h>
 
 struct fpr_arena {
-	unsigned long base, settled, next, end;
+	unsigned long base, next, settled, end;
 };
 
 /* How the range [start, end) of an munmap() lies to the arena. */
@@ -37,16 +38,16 @@ enum fpr_arena_range {
 static inline bool fpr_arena_quarantined(const struct fpr_arena *a,
 					 unsigned long start, unsigned long end)
 {
-	return a->settled < a->next && end > a->settled && start < a->next;
+	return a->next < a->settled && end > a->next && start < a->settled;
 }
 
 static inline enum fpr_arena_range
 fpr_arena_range(const struct fpr_arena *a, unsigned long start,
 		unsigned long end)
 {
-	if (end <= a->base || start >= a->next)
+	if (end <= a->next || start >= a->end)
 		return FPR_RANGE_OUTSIDE;
-	if (start < a->base || end > a->next)
+	if (start < a->next || end > a->end)
 		return FPR_RANGE_STRADDLES;
 	return FPR_RANGE_INSIDE;
 }
@@ -54,38 +55,43 @@ fpr_arena_range(const struct fpr_arena *a, unsigned long start,
 /**
  * fpr_arena_enter() - put an address range back under quarantine
  * @a:		the arena
- * @start:	start of a range that is FPR_RANGE_INSIDE
+ * @end:	end of a range that is FPR_RANGE_INSIDE
  *
  * Called before a mapping is unmapped that is older than the last settle.
  */
-static inline void fpr_arena_enter(struct fpr_arena *a, unsigned long start)
+static inline void fpr_arena_enter(struct fpr_arena *a, unsigned long end)
 {
-	if (start < a->settled)
-		a->settled = start;
+	if (end > a->settled)
+		a->settled = end;
 }
 
 /**
  * fpr_arena_place() - next candidate for a mapping
  * @a:		the arena
- * @from:	where to start, at least @a->next
+ * @from:	where it has to end, at most @a->next
  * @len:	length in bytes, page aligned
  * @offset:	offset of the mapping in its file, in bytes
  * @huge:	size of a huge page; mappings of at least this size start where
  *		huge pages of the file and of the address space coincide
  *
- * Return: the address, or 0 when [from, end) has no room.
+ * Return: the address, or 0 when [base, from) has no room.
  */
 static inline unsigned long
 fpr_arena_place(const struct fpr_arena *a, unsigned long from,
 		unsigned long len, unsigned long long offset,
 		unsigned long huge)
 {
+	unsigned long at;
+
+	if (from < a->base || len > from - a->base)
+		return 0;
+	at = from - len;
 	if (len >= huge) {
 		unsigned long phase = offset & (huge - 1);
 
-		from = ((from - phase + huge - 1) & ~(huge - 1)) + phase;
+		at = ((at - phase) & ~(huge - 1)) + phase;
 	}
-	return from < a->end && len <= a->end - from ? from : 0;
+	return at >= a->base ? at : 0;
 }
 
 /**
@@ -109,10 +115,10 @@ static inline void fpr_arena_clamp(const struct fpr_arena *a,
 
 	if (a->settled == a->next)
 		return;
-	if (start >= a->next) {
-		low = a->next;
-	} else if (end <= a->settled) {
-		high = a->settled;
+	if (start >= a->settled) {
+		low = a->settled;
+	} else if (end <= a->next) {
+		high = a->next;
 	} else {
 		low = start;
 		high = end;

@@ -71,7 +71,7 @@
  * @arena:	addresses; under @mm's mmap_lock held for writing, stable while
  *		it is held for reading
  * @tables:	page table bytes of @mm after the last table drain
- * @hole_end:	no mapping starts in [@arena.next, @hole_end)
+ * @hole_start:	no mapping lies in [@hole_start, @arena.next)
  */
 struct fpr_ctx {
 	u32 id;
@@ -108,7 +108,7 @@ struct fpr_ctx {
 
 	struct fpr_arena arena;
 	unsigned long tables;
-	unsigned long hole_end;
+	unsigned long hole_start;
 };
 
 extern struct fpr_ctx fpr_shared;

@@ -80,7 +80,7 @@ bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 		vma_iter_set(vmi, start);
 		return false;
 	}
-	fpr_arena_enter(&ctx->arena, start);
+	fpr_arena_enter(&ctx->arena, end);
 	mm->map_count--;
 	if (unlock)
 		mmap_write_downgrade(mm);
@@ -122,7 +122,7 @@ void __fpr_munmap_prepare(struct vma_munmap_struct *vms)
 			fpr_arena_settle(ctx);
 			break;
 		}
-		fpr_arena_enter(&ctx->arena, vms->start);
+		fpr_arena_enter(&ctx->arena, vms->end);
 		vms->fpr_keep = true;
 		break;
 	case FPR_RANGE_STRADDLES:

@@ -16,7 +16,8 @@ enum { PAGE = 4096, HUGE = 2 << 20 };
 static struct fpr_arena new_arena(unsigned long size)
 {
 	return (struct fpr_arena) {
-		.base = BASE, .settled = BASE, .next = BASE, .end = BASE + size,
+		.base = BASE, .next = BASE + size, .settled = BASE + size,
+		.end = BASE + size,
 	};
 }
 
@@ -24,26 +25,26 @@ static void ranges(void)
 {
 	struct fpr_arena a = new_arena(SIZE);
 
-	a.next = BASE + 10 * PAGE;
-	a.settled = BASE + 4 * PAGE;
-	CHECK(fpr_arena_range(&a, BASE - PAGE, BASE) == FPR_RANGE_OUTSIDE);
-	CHECK(fpr_arena_range(&a, a.next, a.next + PAGE) == FPR_RANGE_OUTSIDE);
-	CHECK(fpr_arena_range(&a, BASE, BASE + PAGE) == FPR_RANGE_INSIDE);
-	CHECK(fpr_arena_range(&a, BASE, a.next) == FPR_RANGE_INSIDE);
-	CHECK(fpr_arena_range(&a, BASE - PAGE, BASE + PAGE) ==
+	a.next = a.end - 10 * PAGE;
+	a.settled = a.end - 4 * PAGE;
+	CHECK(fpr_arena_range(&a, a.end, a.end + PAGE) == FPR_RANGE_OUTSIDE);
+	CHECK(fpr_arena_range(&a, a.next - PAGE, a.next) == FPR_RANGE_OUTSIDE);
+	CHECK(fpr_arena_range(&a, a.end - PAGE, a.end) == FPR_RANGE_INSIDE);
+	CHECK(fpr_arena_range(&a, a.next, a.end) == FPR_RANGE_INSIDE);
+	CHECK(fpr_arena_range(&a, a.end - PAGE, a.end + PAGE) ==
 	      FPR_RANGE_STRADDLES);
 	CHECK(fpr_arena_range(&a, a.next - PAGE, a.next + PAGE) ==
 	      FPR_RANGE_STRADDLES);
-	CHECK(!fpr_arena_quarantined(&a, BASE, a.settled));
-	CHECK(fpr_arena_quarantined(&a, BASE, a.settled + PAGE));
-	CHECK(fpr_arena_quarantined(&a, a.next - PAGE, a.end));
-	CHECK(!fpr_arena_quarantined(&a, a.next, a.end));
+	CHECK(!fpr_arena_quarantined(&a, a.settled, a.end));
+	CHECK(fpr_arena_quarantined(&a, a.settled - PAGE, a.end));
+	CHECK(fpr_arena_quarantined(&a, a.base, a.next + PAGE));
+	CHECK(!fpr_arena_quarantined(&a, a.base, a.next));
 	a.settled = a.next;
 	CHECK(!fpr_arena_quarantined(&a, a.next - PAGE, a.next + PAGE));
-	fpr_arena_enter(&a, BASE + PAGE);
-	CHECK(a.settled == BASE + PAGE);
-	fpr_arena_enter(&a, BASE + 5 * PAGE);
-	CHECK(a.settled == BASE + PAGE);
+	fpr_arena_enter(&a, a.end - PAGE);
+	CHECK(a.settled == a.end - PAGE);
+	fpr_arena_enter(&a, a.end - 5 * PAGE);
+	CHECK(a.settled == a.end - PAGE);
 }
 
 static void placement(void)
@@ -51,18 +52,23 @@ static void placement(void)
 	struct fpr_arena a = new_arena(8UL * HUGE);
 	unsigned long at;
 
-	at = fpr_arena_place(&a, BASE + PAGE, PAGE, 0, HUGE);
-	CHECK(at == BASE + PAGE);
+	at = fpr_arena_place(&a, a.end - PAGE, PAGE, 0, HUGE);
+	CHECK(at == a.end - 2 * PAGE);
 	/* Huge mappings coincide with the huge pages of the file. */
-	at = fpr_arena_place(&a, BASE + PAGE, HUGE, 3 * PAGE, HUGE);
+	at = fpr_arena_place(&a, BASE + HUGE + 4 * PAGE, HUGE, 3 * PAGE, HUGE);
 	CHECK(at == BASE + 3 * PAGE);
-	at = fpr_arena_place(&a, BASE + 4 * PAGE, HUGE, 3 * PAGE, HUGE);
-	CHECK(at == BASE + HUGE + 3 * PAGE);
-	CHECK(!fpr_arena_place(&a, a.end, PAGE, 0, HUGE));
-	CHECK(!fpr_arena_place(&a, a.end - PAGE, 2 * PAGE, 0, HUGE));
-	CHECK(fpr_arena_place(&a, a.end - PAGE, PAGE, 0, HUGE) ==
-	      a.end - PAGE);
-	CHECK(!fpr_arena_place(&a, BASE, ~0UL - PAGE + 1, 0, HUGE));
+	at = fpr_arena_place(&a, BASE + 2UL * HUGE + 2 * PAGE, HUGE, 3 * PAGE,
+			     HUGE);
+	CHECK(at == BASE + 3 * PAGE);
+	/* Where they would coincide begins below the arena. */
+	CHECK(!fpr_arena_place(&a, BASE + HUGE + 2 * PAGE, HUGE, 3 * PAGE,
+			       HUGE));
+	CHECK(!fpr_arena_place(&a, BASE, PAGE, 0, HUGE));
+	CHECK(!fpr_arena_place(&a, BASE - PAGE, PAGE, 0, HUGE));
+	CHECK(!fpr_arena_place(&a, 0, PAGE, 0, HUGE));
+	CHECK(!fpr_arena_place(&a, BASE + PAGE, 2 * PAGE, 0, HUGE));
+	CHECK(fpr_arena_place(&a, BASE + PAGE, PAGE, 0, HUGE) == BASE);
+	CHECK(!fpr_arena_place(&a, a.end, ~0UL - PAGE + 1, 0, HUGE));
 }
 
 /* Tables of the quarantine never go with a neighbour, all others may. */
@@ -75,17 +81,17 @@ static void clamp(void)
 	fpr_arena_clamp(&a, BASE - PAGE, BASE, &floor, &ceiling);
 	CHECK(floor == 0 && ceiling == 0);
 
-	a.settled = BASE + 4 * PAGE;
-	a.next = BASE + 10 * PAGE;
+	a.next = BASE + 4 * PAGE;
+	a.settled = BASE + 10 * PAGE;
 	fpr_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
-	CHECK(floor == 0 && ceiling == a.settled);
+	CHECK(floor == 0 && ceiling == a.next);
 	ceiling = BASE + 2 * PAGE;
 	fpr_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
 	CHECK(ceiling == BASE + 2 * PAGE);
 
 	ceiling = 0;
-	fpr_arena_clamp(&a, a.next, a.end, &floor, &ceiling);
-	CHECK(floor == a.next && ceiling == 0);
+	fpr_arena_clamp(&a, a.settled, a.end, &floor, &ceiling);
+	CHECK(floor == a.settled && ceiling == 0);
 
 	floor = 0;
 	fpr_arena_clamp(&a, BASE + 5 * PAGE, BASE + 6 * PAGE, &floor, &ceiling);
@@ -131,7 +137,7 @@ static int aba(unsigned int seed, bool wrap_settles)
 				memset(state + first, FREE, last - first);
 				continue;
 			}
-			fpr_arena_enter(&a, at);
+			fpr_arena_enter(&a, BASE + last * PAGE);
 			memset(state + first, CACHED, last - first);
 			continue;
 		}
@@ -140,8 +146,8 @@ static int aba(unsigned int seed, bool wrap_settles)
 			if (!at) {
 				if (wrap_settles)
 					flush_pages(state);
-				a.settled = BASE;
-				a.next = BASE;
+				a.settled = a.end;
+				a.next = a.end;
 				break;
 			}
 			first = (at - BASE) / PAGE;
@@ -150,14 +156,14 @@ static int aba(unsigned int seed, bool wrap_settles)
 				if (state[i] == LIVE)
 					break;
 			if (i < (int)last) {
-				from = BASE + (i + 1) * PAGE;
+				from = BASE + i * PAGE;
 				continue;
 			}
 			for (i = first; i < (int)last; i++) {
 				bad += state[i] == CACHED;
 				state[i] = LIVE;
 			}
-			a.next = at + len;
+			a.next = at;
 			break;
 		}
 		/* All that may be cached is under quarantine. */

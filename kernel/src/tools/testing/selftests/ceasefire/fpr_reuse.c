@@ -194,7 +194,7 @@ static void mremap_old(void)
 	       seen, PAGES);
 }
 
-/* Two neighbours in the arena, of which the second one is gone but stale. */
+/* Two neighbours in the arena, of which the upper one is gone but stale. */
 static char *stale_neighbour(char **low_at)
 {
 	struct tfile low, high;
@@ -207,11 +207,11 @@ static char *stale_neighbour(char **low_at)
 	peer_start(1);
 	hold_debts();
 	for (tries = 0; tries < 20 && !holds_enough(held, PAGES); tries++) {
-		p = fpr_map(&low, 0, PAGES, PROT_READ, MAP_SHARED);
-		peer_touch(p, PAGES);
 		q = fpr_map(&high, 0, PAGES, PROT_READ, MAP_SHARED);
-		ENSURE(q == p + LENGTH, "the mappings are not neighbours");
 		peer_touch(q, PAGES);
+		p = fpr_map(&low, 0, PAGES, PROT_READ, MAP_SHARED);
+		ENSURE(q == p + LENGTH, "the mappings are not neighbours");
+		peer_touch(p, PAGES);
 		if (!fpr_unmap(q, PAGES))
 			continue;
 		held = peer_count(q, PAGES, WORD(OWN));
@@ -222,7 +222,7 @@ static char *stale_neighbour(char **low_at)
 	return q;
 }
 
-/* The first one grows over what the second was. */
+/* The lower one grows over what the upper one was. */
 static void grow_in_place(void)
 {
 	char *p, *q = stale_neighbour(&p), *r;
@@ -249,7 +249,7 @@ static void next_is_taken(void)
 	size_t i;
 
 	file_make(&f, ON_TMPFS, PAGES, NEW);
-	q = map_new(p + LENGTH, MAP_FIXED_NOREPLACE);
+	q = map_new(p - LENGTH, MAP_FIXED_NOREPLACE);
 	memset(q, OWN, LENGTH);
 	r = fpr_map(&f, 0, PAGES, PROT_READ, MAP_SHARED);
 	ENSURE(r >= q + LENGTH || r + LENGTH <= q,
@@ -413,26 +413,54 @@ static void arena_full(void)
 	}
 }
 
-/* A stack that may grow keeps its distance, as with any mmap(). */
-static void stack_gap(void)
-{
-	size_t length = 64 * PAGE, away = 4 * MIB, gap = 256 * PAGE, left;
-	char *p, *stack;
-	struct tfile f;
+#define GAP_PAGES	256
 
-	file_make(&f, ON_TMPFS, 64, OWN);
-	p = fpr_map(&f, 0, 64, PROT_READ, MAP_SHARED);
-	stack = mmap(p + away, PAGE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN |
-		     MAP_FIXED_NOREPLACE, -1, 0);
-	ENSURE(stack == p + away, "mmap of a stack: %m");
-	for (left = away / length; left; left--) {
-		p = fpr_map(&f, 0, 64, PROT_READ, MAP_SHARED);
-		ENSURE(p >= stack + PAGE || p + length + gap <= stack,
+/* Mappings that come down to a stack, which may grow: they keep their distance. */
+static void come_by(char *stack, size_t away)
+{
+	size_t pages = 64, length = pages * PAGE, left;
+	struct tfile f;
+	char *p;
+
+	ENSURE(stack != MAP_FAILED, "mmap of a stack: %m");
+	file_make(&f, ON_TMPFS, pages, OWN);
+	for (left = away / length + 1; left; left--) {
+		p = fpr_map(&f, 0, pages, PROT_READ, MAP_SHARED);
+		ENSURE(p >= stack + PAGE ||
+			       p + length + GAP_PAGES * PAGE <= stack,
 		       "a mapping ends %td bytes below a stack",
 		       stack - (p + length));
 	}
-	ENSURE(p > stack, "no mapping came near the stack");
+	ENSURE(p < stack, "no mapping came near the stack");
+}
+
+static char *stack_at(char *at, int flags)
+{
+	return mmap(at, PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | flags, -1, 0);
+}
+
+/* A stack lies further below. */
+static void stack_gap(void)
+{
+	size_t away = 4 * MIB;
+	struct tfile f;
+	char *p;
+
+	file_make(&f, ON_TMPFS, 1, OWN);
+	p = fpr_map(&f, 0, 1, PROT_READ, MAP_SHARED);
+	come_by(stack_at(p - away, MAP_FIXED_NOREPLACE), away);
+}
+
+/* The mapping that came last becomes a stack: there is no room right below it. */
+static void stack_beside(void)
+{
+	struct tfile f;
+	char *p;
+
+	file_make(&f, ON_TMPFS, 1, OWN);
+	p = fpr_map(&f, 0, 1, PROT_READ, MAP_SHARED);
+	come_by(stack_at(p, MAP_FIXED), 0);
 }
 
 /* Below 4 GiB there is no arena, so no skip either. */
@@ -497,6 +525,7 @@ int main(int argc, char **argv)
 		{ "special_mapping", special_mapping, 0 },
 		{ "arena_full", arena_full, 0 },
 		{ "stack_gap", stack_gap, 0 },
+		{ "stack_beside", stack_beside, 0 },
 		{ "wrap", wrap, 0 },
 		{ "low_address", low_address, 0 },
 		{ "next_is_elsewhere", next_is_elsewhere, 0 },

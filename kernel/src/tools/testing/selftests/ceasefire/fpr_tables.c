@@ -186,13 +186,13 @@ static void unmap_everything(void)
 	file_make(&code, ON_TMPFS, 1, 0);
 	MUST(pwrite(code.fd, last_steps, (size_t)(last_steps_end - last_steps),
 		    0));
-	p = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
-	ENSURE(probe_read(p) == WORD(OWN), "wrong data");
-	leave_skipped(&file, 0, PAGES);
-	fpr_unmap(p, PAGES);
 	steps = fpr_map(&code, 0, 1, PROT_READ, MAP_SHARED);
 	MUST(mprotect(steps, PAGE, PROT_READ | PROT_EXEC));
-	ENSURE(steps > p, "the arena does not go upwards");
+	leave_skipped(&file, 0, PAGES);
+	p = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
+	ENSURE(probe_read(p) == WORD(OWN), "wrong data");
+	fpr_unmap(p, PAGES);
+	ENSURE(steps > p, "the arena does not go downwards");
 	signal(SIGSEGV, SIG_DFL);
 	/* Or the kernel misses its restartable-sequence area before the end. */
 	syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset,
@@ -278,8 +278,8 @@ static void neighbour(bool above, bool replaced)
 	prepare(PAGES);
 	p = skipped(PAGES);
 	/* Another 2 MiB, nearly always the same 1 GiB as what is left over. */
-	at = above ? (char *)((uintptr_t)p & ~(2 * MIB - 1)) + 64 * MIB :
-		     (char *)((uintptr_t)p & ~(2 * MIB - 1)) - 4 * MIB;
+	at = above ? (char *)((uintptr_t)p & ~(2 * MIB - 1)) + 4 * MIB :
+		     (char *)((uintptr_t)p & ~(2 * MIB - 1)) - 64 * MIB;
 	q = mmap(at, LENGTH, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	ENSURE(q == at, "mmap: %m");
@@ -301,9 +301,9 @@ static void neighbour_below(void)
 	neighbour(false, false);
 }
 
-static void neighbour_below_late(void)
+static void neighbour_above_late(void)
 {
-	neighbour(false, true);
+	neighbour(true, true);
 }
 
 /*
@@ -315,12 +315,12 @@ static void only_neighbour(void)
 	char *p, *q;
 
 	prepare(PAGES);
-	/* A mapping below the first one of the arena, in the same 1 GiB. */
+	/* A mapping above the first one of the arena, in the same 1 GiB. */
 	p = skipped(PAGES);
-	q = mmap(p - MIB, LENGTH, PROT_READ | PROT_WRITE,
+	q = mmap(p + MIB, LENGTH, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (q == MAP_FAILED)
-		ktap_skip("no room below the arena");
+		ktap_skip("no room above the arena");
 	memset(q, NEW, LENGTH);
 	skipped(PAGES);
 	MUST(munmap(q, LENGTH));
@@ -339,7 +339,7 @@ static void partial_munmap(bool behind)
 	p = skipped(pages);
 	q = fpr_map(&file, 0, pages, PROT_READ, MAP_SHARED);
 	peer_touch(q, PAGES);
-	at = behind ? q + 16 * MIB : p - 16 * MIB;
+	at = behind ? p + 16 * MIB : q - 16 * MIB;
 	at = mmap(at, LENGTH, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	ENSURE(at != MAP_FAILED, "mmap: %m");
@@ -453,7 +453,7 @@ int main(int argc, char **argv)
 		{ "exit_by_oom", exit_by_oom, 0 },
 		{ "neighbour_above", neighbour_above, 0 },
 		{ "neighbour_below", neighbour_below, 0 },
-		{ "neighbour_below_late", neighbour_below_late, 0 },
+		{ "neighbour_above_late", neighbour_above_late, 0 },
 		{ "only_neighbour", only_neighbour, 0 },
 		{ "partial_munmap_behind", partial_munmap_behind, 0 },
 		{ "partial_munmap_before", partial_munmap_before, 0 },
