@@ -55,6 +55,7 @@ enum fpr_claim {
 	FPR_CLAIM_BRK,
 	FPR_CLAIM_STACK,
 	FPR_CLAIM_INSERT,
+	FPR_CLAIM_PLACED,	/* mmap() where Linux has chosen the address */
 };
 
 /* Where a page is freed; one mutation each. */
@@ -166,19 +167,20 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 		      unsigned long pgoff, unsigned long flags,
 		      vm_flags_t *vm_flags)
 {
+	unsigned long area;
+
 	if (unlikely(flags & MAP_FPR ||
 		     ((file || fpr_force) &&
 		      len <= READ_ONCE(current->mm->fpr_auto)))) {
-		unsigned long area = __fpr_map_area(file, addr, len, pgoff,
-						    flags, vm_flags);
-
+		area = __fpr_map_area(file, addr, len, pgoff, flags, vm_flags);
 		if (area)
 			return area;
 	}
-	addr = __get_unmapped_area(file, addr, len, pgoff, flags, *vm_flags);
-	if (fpr_on() && !IS_ERR_VALUE(addr))
-		__fpr_va_claim(current->mm, addr, addr + len, FPR_CLAIM_MMAP);
-	return addr;
+	area = __get_unmapped_area(file, addr, len, pgoff, flags, *vm_flags);
+	if (fpr_on() && !IS_ERR_VALUE(area))
+		__fpr_va_claim(current->mm, area, area + len,
+			       area == addr ? FPR_CLAIM_MMAP : FPR_CLAIM_PLACED);
+	return area;
 }
 
 /* __mmap_region(): the file has set its vm_ops; is it really eligible? */

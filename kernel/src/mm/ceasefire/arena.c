@@ -42,10 +42,60 @@
 
 /*
  * The arena lies this far from where mmap() places other mappings, so that the
- * two do not meet in a process of usual size; if they do, claims settle it.
+ * two do not meet in a process of usual size. If they do, it gives way: what
+ * Linux has placed in it will be followed by more.
  */
 #define FPR_ARENA_GAP		(64UL << 30)
 #define FPR_ARENA_TRIES		16
+
+/* Below a stack; a shadow stack has a page also if others have nothing. */
+#define FPR_STACK_GAP		max(stack_guard_gap, PAGE_SIZE)
+
+/*
+ * Find a place for the arena, beside the range [@start, @end) of others, where
+ * there is no mapping. Nothing may be under quarantine.
+ *
+ * Return: false if there is none; then it stays where it is.
+ */
+static bool fpr_arena_find(struct fpr_ctx *ctx, unsigned long start,
+			   unsigned long end)
+{
+	bool topdown = test_bit(MMF_TOPDOWN, &ctx->mm->flags);
+	unsigned long size = PAGE_ALIGN(fpr_arena_size), gap = FPR_ARENA_GAP;
+	int i;
+
+	if (current->flags & PF_RANDOMIZE)
+		gap += (get_random_u32() & 0xffffff) << PAGE_SHIFT;
+	for (i = 0; i < FPR_ARENA_TRIES; i++) {
+		unsigned long base, room = size;
+		struct vm_area_struct *vma;
+
+		if (topdown) {
+			if (start < gap + size + SZ_4G)
+				return false;
+			base = PAGE_ALIGN_DOWN(start - gap - size);
+			/* Others come down from above. */
+			room += FPR_ARENA_GAP;
+		} else {
+			base = PAGE_ALIGN(end + gap);
+			if (base > DEFAULT_MAP_WINDOW - size)
+				return false;
+		}
+		vma = find_vma_intersection(ctx->mm, base, base + room);
+		if (vma) {
+			start = vma->vm_start;
+			end = vma->vm_end;
+			continue;
+		}
+		ctx->arena = (struct fpr_arena) {
+			.base = base, .next = base + size,
+			.settled = base + size, .end = base + size,
+		};
+		ctx->hole_start = ctx->arena.next;
+		return true;
+	}
+	return false;
+}
 
 /**
  * fpr_arena_init() - find a place for the arena
@@ -59,35 +109,26 @@
  */
 bool fpr_arena_init(struct fpr_ctx *ctx)
 {
-	bool topdown = test_bit(MMF_TOPDOWN, &ctx->mm->flags);
-	unsigned long size = PAGE_ALIGN(fpr_arena_size);
-	unsigned long at = ctx->mm->mmap_base, gap = FPR_ARENA_GAP;
-	int i;
+	unsigned long at = ctx->mm->mmap_base;
 
-	if (current->flags & PF_RANDOMIZE)
-		gap += (get_random_u32() & 0xffffff) << PAGE_SHIFT;
-	for (i = 0; i < FPR_ARENA_TRIES; i++, gap += size) {
-		unsigned long base;
+	return fpr_arena_find(ctx, at, at);
+}
 
-		if (topdown) {
-			if (at < gap + size + SZ_4G)
-				return false;
-			base = PAGE_ALIGN_DOWN(at - gap - size);
-		} else {
-			base = PAGE_ALIGN(at + gap);
-			if (base > DEFAULT_MAP_WINDOW - size)
-				return false;
-		}
-		if (find_vma_intersection(ctx->mm, base, base + size))
-			continue;
-		ctx->arena = (struct fpr_arena) {
-			.base = base, .next = base + size,
-			.settled = base + size, .end = base + size,
-		};
-		ctx->hole_start = ctx->arena.next;
-		return true;
-	}
-	return false;
+/*
+ * Begin again at the end of the arena, from which nothing may be under
+ * quarantine. If the process has used only little of it until now, others have
+ * taken the rest, and it is better elsewhere.
+ */
+static void fpr_arena_wrap(struct fpr_ctx *ctx)
+{
+	struct fpr_arena *a = &ctx->arena;
+
+	if (a->end - a->next < (a->end - a->base) / 2 &&
+	    !fpr_mutated(MUTATE_fpr_arena_stays) && fpr_arena_init(ctx))
+		return;
+	a->settled = a->end;
+	a->next = a->end;
+	ctx->hole_start = a->next;
 }
 
 /* Free the page tables of the quarantine that no mapping uses. */
@@ -165,6 +206,25 @@ bool fpr_arena_may_keep(struct fpr_ctx *ctx)
 		fpr_mutated(MUTATE_fpr_tables_unbounded));
 }
 
+/*
+ * Is there a stack above @addr that wants room below it? Perhaps behind other
+ * mappings: those may go, and nobody says so.
+ */
+static bool fpr_stack_near(struct mm_struct *mm, unsigned long addr)
+{
+	VMA_ITERATOR(vmi, mm, addr);
+	struct vm_area_struct *vma;
+
+	for_each_vma(vmi, vma) {
+		if (vm_start_gap(vma) < addr &&
+		    !fpr_mutated(MUTATE_fpr_stack_behind))
+			return true;
+		if (vma->vm_start - addr >= FPR_STACK_GAP)
+			break;
+	}
+	return false;
+}
+
 /**
  * fpr_arena_get() - an address for a mapping
  * @ctx: the context, mmap_lock held for writing
@@ -208,7 +268,8 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 			 */
 			ctx->hole_start = a->next;
 			if (claims &&
-			    (fits || fpr_mutated(MUTATE_fpr_hole_passed)))
+			    (fits ? !fpr_stack_near(ctx->mm, addr) :
+				    fpr_mutated(MUTATE_fpr_hole_passed)))
 				ctx->hole_start = prev ? prev->vm_end : 0;
 			if (fits)
 				break;
@@ -220,10 +281,8 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 		wrapped = true;
 		if (!fpr_mutated(MUTATE_fpr_no_wrap_drain))
 			fpr_arena_settle(ctx);
-		a->settled = a->end;
-		a->next = a->end;
-		from = a->end;
-		ctx->hole_start = a->next;
+		fpr_arena_wrap(ctx);
+		from = a->next;
 	}
 	VM_WARN_ON_ONCE(find_vma_intersection(ctx->mm, addr, addr + len));
 	a->next = addr;
@@ -244,6 +303,7 @@ void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 		    unsigned long end, enum fpr_claim who)
 {
 	struct fpr_ctx *ctx = mm->fpr;
+	unsigned long next;
 
 	if (!ctx)
 		return;
@@ -254,15 +314,18 @@ void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 	 * The hole that fpr_arena_get() knows may not be one any more, also if
 	 * a stack comes nearer to it from above.
 	 */
-	if (start < ctx->arena.next + stack_guard_gap &&
+	next = ctx->arena.next;
+	if ((start < next || start - next < FPR_STACK_GAP) &&
 	    end > ctx->hole_start && !fpr_mutated(MUTATE_fpr_stale_hole))
-		ctx->hole_start = ctx->arena.next;
+		ctx->hole_start = next;
 	if (!fpr_arena_quarantined(&ctx->arena, start, end) ||
 	    fpr_mutated_nth(MUTATE_fpr_no_claim_mmap, who))
 		return;
 	count_vm_event(FPR_VA_FLUSH);
 	trace_fpr_claim(ctx->id, start, end, who);
 	fpr_arena_settle(ctx);
+	if (who == FPR_CLAIM_PLACED && !fpr_mutated(MUTATE_fpr_arena_stays))
+		fpr_arena_find(ctx, start, end);
 }
 
 /**

@@ -228,6 +228,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_claim_brk)	\
 	M(fpr_no_claim_stack)	\
 	M(fpr_no_claim_insert)	\
+	M(fpr_no_claim_placed)	\
 	M(fpr_no_wrap_drain)	\
 	M(fpr_allow_dirty)	\
 	M(fpr_allow_anon)	\
@@ -238,6 +239,8 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_allow_tables)	\
 	M(fpr_skip_forced)	\
 	M(fpr_no_settle_flush)	\
+	M(fpr_arena_stays)	\
+	M(fpr_stack_behind)	\
 	M(fpr_hole_passed)	\
 	M(fpr_stale_hole)	\
 	M(fpr_tables_unbounded)	\

@@ -55,7 +55,8 @@
 	EM(2, "grow")			\
 	EM(3, "brk")			\
 	EM(4, "stack")			\
-	EMe(5, "insert")
+	EM(5, "insert")			\
+	EMe(6, "placed")
 
 #undef EM
 #undef EMe

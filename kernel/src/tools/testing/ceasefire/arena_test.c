@@ -88,10 +88,17 @@ static void clamp(void)
 	ceiling = BASE + 2 * PAGE;
 	fpr_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
 	CHECK(ceiling == BASE + 2 * PAGE);
+	/* Right below the quarantine, and right above it. */
+	ceiling = 0;
+	fpr_arena_clamp(&a, BASE + 3 * PAGE, a.next, &floor, &ceiling);
+	CHECK(floor == 0 && ceiling == a.next);
 
 	ceiling = 0;
 	fpr_arena_clamp(&a, a.settled, a.end, &floor, &ceiling);
 	CHECK(floor == a.settled && ceiling == 0);
+	floor = a.settled + PAGE;
+	fpr_arena_clamp(&a, a.settled + 2 * PAGE, a.end, &floor, &ceiling);
+	CHECK(floor == a.settled + PAGE && ceiling == 0);
 
 	floor = 0;
 	fpr_arena_clamp(&a, BASE + 5 * PAGE, BASE + 6 * PAGE, &floor, &ceiling);
@@ -124,6 +131,11 @@ static int aba(unsigned int seed, bool wrap_settles)
 		unsigned long len = (1 + random() % 5) * PAGE, from, at;
 		unsigned int first = random() % PAGES, last;
 
+		/* Tables are many, or a claim: settled without a wrap */
+		if (!(random() % 50)) {
+			flush_pages(state);
+			a.settled = a.next;
+		}
 		if (random() % 2) {
 			/* munmap() of a run of live pages that skips */
 			if (state[first] != LIVE)

@@ -94,6 +94,7 @@ static struct evictions evictions(void)
 		.few = vmstat("fpr_evict_flush_stale"),
 		.used = vmstat("fpr_evict_flush_young"),
 		.other = vmstat("fpr_evict_flush_untracked") +
+			 vmstat("fpr_evict_flush_pending") +
 			 vmstat("fpr_evict_flush_notifier") +
 			 vmstat("fpr_evict_flush_disabled"),
 	};

@@ -380,89 +380,6 @@ static void wrap(void)
 	}
 }
 
-#define LIVE	6
-
-/*
- * The arena is full of live mappings, one more found no room, and now comes one
- * that is smaller: it must not take a place that is taken.
- */
-static void arena_full(void)
-{
-	size_t large = 15 * MIB, small = 2 * MIB;
-	struct tfile a, b;
-	char *live[LIVE];
-	int i, round;
-
-	fpr_arena_size(64 * MIB);
-	file_make(&a, ON_TMPFS, large / PAGE, OWN);
-	file_make(&b, ON_TMPFS, small / PAGE, NEW);
-	for (i = 0; i < LIVE; i++) {
-		live[i] = mmap(NULL, large, PROT_READ, MAP_SHARED | MAP_FPR,
-			       a.fd, 0);
-		ENSURE(live[i] != MAP_FAILED, "mmap: %m");
-	}
-	for (round = 0; round < LIVE; round++) {
-		char *p = mmap(NULL, small, PROT_READ, MAP_SHARED | MAP_FPR,
-			       b.fd, 0);
-
-		ENSURE(p != MAP_FAILED, "mmap: %m");
-		for (i = 0; i < LIVE; i++)
-			ENSURE(p >= live[i] + large || p + small <= live[i],
-			       "a live mapping was replaced at %p", p);
-		ENSURE(probe_read(p) == WORD(NEW), "wrong data");
-	}
-}
-
-#define GAP_PAGES	256
-
-/* Mappings that come down to a stack, which may grow: they keep their distance. */
-static void come_by(char *stack, size_t away)
-{
-	size_t pages = 64, length = pages * PAGE, left;
-	struct tfile f;
-	char *p;
-
-	ENSURE(stack != MAP_FAILED, "mmap of a stack: %m");
-	file_make(&f, ON_TMPFS, pages, OWN);
-	for (left = away / length + 1; left; left--) {
-		p = fpr_map(&f, 0, pages, PROT_READ, MAP_SHARED);
-		ENSURE(p >= stack + PAGE ||
-			       p + length + GAP_PAGES * PAGE <= stack,
-		       "a mapping ends %td bytes below a stack",
-		       stack - (p + length));
-	}
-	ENSURE(p < stack, "no mapping came near the stack");
-}
-
-static char *stack_at(char *at, int flags)
-{
-	return mmap(at, PAGE, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | flags, -1, 0);
-}
-
-/* A stack lies further below. */
-static void stack_gap(void)
-{
-	size_t away = 4 * MIB;
-	struct tfile f;
-	char *p;
-
-	file_make(&f, ON_TMPFS, 1, OWN);
-	p = fpr_map(&f, 0, 1, PROT_READ, MAP_SHARED);
-	come_by(stack_at(p - away, MAP_FIXED_NOREPLACE), away);
-}
-
-/* The mapping that came last becomes a stack: there is no room right below it. */
-static void stack_beside(void)
-{
-	struct tfile f;
-	char *p;
-
-	file_make(&f, ON_TMPFS, 1, OWN);
-	p = fpr_map(&f, 0, 1, PROT_READ, MAP_SHARED);
-	come_by(stack_at(p, MAP_FIXED), 0);
-}
-
 /* Below 4 GiB there is no arena, so no skip either. */
 static void low_address(void)
 {
@@ -523,9 +440,6 @@ int main(int argc, char **argv)
 		{ "brk_over", brk_over, 0 },
 		{ "stack_grows", stack_grows, 0 },
 		{ "special_mapping", special_mapping, 0 },
-		{ "arena_full", arena_full, 0 },
-		{ "stack_gap", stack_gap, 0 },
-		{ "stack_beside", stack_beside, 0 },
 		{ "wrap", wrap, 0 },
 		{ "low_address", low_address, 0 },
 		{ "next_is_elsewhere", next_is_elsewhere, 0 },

@@ -333,13 +333,15 @@ static void only_neighbour(void)
 static void partial_munmap(bool behind)
 {
 	size_t pages = 4 * MIB / PAGE;
-	char *p, *q, *at;
+	char *first, *q, *at;
 
 	prepare(pages);
-	p = skipped(pages);
+	/* The highest addresses that there are. */
+	first = fpr_map(&file, 0, 1, PROT_READ, MAP_SHARED);
+	skipped(pages);
 	q = fpr_map(&file, 0, pages, PROT_READ, MAP_SHARED);
 	peer_touch(q, PAGES);
-	at = behind ? p + 16 * MIB : q - 16 * MIB;
+	at = behind ? first + 16 * MIB : q - 16 * MIB;
 	at = mmap(at, LENGTH, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	ENSURE(at != MAP_FAILED, "mmap: %m");
@@ -367,13 +369,13 @@ static void partial_munmap_before(void)
 /* The whole arena and more, with mappings in it that are still alive. */
 static void munmap_around(void)
 {
-	char *p, *q;
+	char *low, *q;
 
 	prepare(PAGES);
-	p = skipped(PAGES);
-	q = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
 	skipped(PAGES);
-	MUST(munmap((void *)((uintptr_t)p & ~(GIB - 1)), 2 * GIB));
+	q = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
+	low = skipped(PAGES);
+	MUST(munmap((void *)((uintptr_t)low & ~(GIB - 1)), 2 * GIB));
 	ENSURE(probe_read(q) == FAULTED, "still mapped");
 	skipped(PAGES);
 }
