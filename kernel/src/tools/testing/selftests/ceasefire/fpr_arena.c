@@ -54,7 +54,8 @@ static void arena_full(void)
 	}
 }
 
-#define GAP_PAGES	256
+/* What Linux keeps free below a stack. */
+#define GAP		(256 * PAGE)
 
 /* Mappings that come down to a stack, which may grow: they keep their distance. */
 static void come_by(char *stack, size_t away)
@@ -67,8 +68,7 @@ static void come_by(char *stack, size_t away)
 	file_make(&f, ON_TMPFS, pages, OWN);
 	for (left = away / length + 1; left; left--) {
 		p = fpr_map(&f, 0, pages, PROT_READ, MAP_SHARED);
-		ENSURE(p >= stack + PAGE ||
-			       p + length + GAP_PAGES * PAGE <= stack,
+		ENSURE(p >= stack + PAGE || p + length + GAP <= stack,
 		       "a mapping ends %td bytes below a stack",
 		       stack - (p + length));
 	}
