@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ceasefire import paths
-from ceasefire.errors import GuestError
-from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.errors import GuestError, GuestTimeout
+from ceasefire.vm import GuestResult, GuestSpec, run_guest
 from ceasefire.vm.spec import DiskSpec, parse_disk
 
 pytestmark = pytest.mark.guest
@@ -101,6 +101,37 @@ def test_killed_outright_qemu_ends_too(root: Path) -> None:
     while has_qemu(mark):
         assert time.monotonic() < deadline, "QEMU outlived the command"
         time.sleep(0.1)
+
+
+def from_memory(
+    text: str, *, limit: float = LIMIT, mark: str = "mark=0", disk: str = ""
+) -> GuestResult:
+    """Run a shell command in a guest that boots from memory."""
+    disks = (parse_disk(disk),) if disk else ()
+    spec = GuestSpec(
+        memory="256M", files=(Path("/bin/true"),), disks=disks, append=(mark,), timeout=limit
+    )
+    return run_guest(spec, ["sh", "-c", text], name="pytest", cwd=Path("/"))
+
+
+def test_memory_as_root_has_status_and_both_outputs_complete() -> None:
+    result = from_memory("seq 100000; printf '\\0\\377\\n'; echo err >&2; exit 37")
+    assert result.check() == 37
+    expected = b"".join(b"%d\n" % i for i in range(1, 100_001)) + b"\0\xff\n"
+    assert (result.stdout, result.stderr) == (expected, b"err\n")
+
+
+def test_memory_as_root_and_no_end() -> None:
+    mark = f"mark={os.getpid()}.memory"
+    with pytest.raises(GuestTimeout):
+        from_memory("sleep 600", limit=10.0, mark=mark).check()
+    assert not has_qemu(mark)
+
+
+def test_memory_as_root_and_booted_twice() -> None:
+    result = from_memory("echo x >/run/disk/0; reboot -f; sleep 600", disk="empty:8M")
+    with pytest.raises(GuestError, match="booted twice"):
+        result.check()
 
 
 def test_disk_that_cannot_be_mounted_is_an_error() -> None:

@@ -2,6 +2,7 @@
 """Runs a job in a guest: one command that prints KTAP, or a list of test programs in one boot."""
 
 import shlex
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,7 @@ def boot(job: Job, command: list[str], log: Path, stop: threading.Event) -> Gues
         timeout=job.timeout,
         environment=tuple(environment.items()),
         allow_log=job.allow_log,
+        files=files_of(job, environment["PATH"], command),
     )
     name = "test-" + job.name.replace("/", "-")
     printed = bytearray()
@@ -77,6 +79,20 @@ def boot(job: Job, command: list[str], log: Path, stop: threading.Event) -> Gues
         for line in result.stderr.decode(errors="replace").splitlines():
             output.write(f"# stderr: {line}\n".encode())
     return replace(result, stdout=bytes(printed))
+
+
+def files_of(job: Job, search: str, command: list[str]) -> tuple[Path, ...]:
+    """Return what a guest that boots from memory needs: its programs, and what the command names.
+
+    Nothing for one that has the host's file tree.
+    """
+    if not job.files:
+        return ()
+    found = [Path(shutil.which(name, path=search) or name) for name in job.files]
+    missing = [path.name for path in found if not path.is_file()]
+    if missing:
+        raise Failure(f"{', '.join(missing)}: not built, run `make tools` first")
+    return (*found, *(Path(word) for word in command if Path(word).is_file()))
 
 
 def kernel_cases(job: Job, result: GuestResult) -> list[Case]:

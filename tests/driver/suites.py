@@ -43,6 +43,7 @@ class Mutation:
 class Job:
     """One entry of a suite. Exactly one of command, tests and mutations says what it runs.
 
+    files: boot from memory, with busybox and these programs on PATH only.
     emulator, check, cpu, qemu_args: which QEMU, properties of its checker, CPU model, more words
     for QEMU; see `ceasefire vm`.
     lane: of one lane no two jobs run at a time, see lanes. control: the job whose passes stand for
@@ -65,6 +66,7 @@ class Job:
     cpu: str = ""
     qemu_args: tuple[str, ...] = ()
     disks: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     timeout: float = 600.0
     test_timeout: int = 120
     expect: str = "pass"
@@ -164,7 +166,7 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
     if unknown:
         raise UsageError(f"{where}: unknown key {', '.join(unknown)}")
     values = dict(table)
-    for key in ("tests", "disks", "qemu_args", "allow_log", "after"):
+    for key in ("tests", "disks", "files", "qemu_args", "allow_log", "after"):
         values[key] = tuple(values.get(key, ()))
     values["mutations"] = tuple(_mutation(where, m) for m in values.get("mutations", ()))
     if "name" not in values or values.get("kind") not in KINDS:

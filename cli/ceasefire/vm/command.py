@@ -8,6 +8,8 @@ and reads a configuration file of the user, therefore it is not used.
 virtme-run drops the kernel log or mixes it with the command's stderr, and QEMU's own messages too.
 Each goes to a file of its own here: a script that stands for QEMU exchanges those options (a
 kernel has only one serial console, so a second port is no way).
+
+A guest that boots from memory needs no virtme-run: QEMU boots the kernel with an initramfs.
 """
 
 import shlex
@@ -132,6 +134,28 @@ def virtme_command(
     return [*words, "--qemu-opts", *_qemu_options(spec, accel, script.parent)]
 
 
+def memory_command(spec: GuestSpec, accel: str, initramfs: Path, qemu: Path) -> list[str]:
+    """Return the argument vector that boots a guest from memory.
+
+    qemu: a file with the text of emulator_script(). The ports are known to the initramfs.
+    """
+    words = [str(qemu), "-machine", "q35", "-nodefaults", "-display", "none"]
+    words += ["-smp", str(spec.cpus), "-m", f"{parse_size(spec.memory) >> 20}M"]
+    words += ["-kernel", str(paths.kernel_image(spec.kernel)), "-initrd", str(initramfs)]
+    words += ["-append", " ".join(["console=ttyS0", "panic=-1", *kernel_arguments(spec, accel)])]
+    words += ["-chardev", "file,id=console,path=/dev/null", "-serial", "chardev:console"]
+    words += ["-device", "virtio-serial-pci"]
+    for number, name in ((1, "out"), (2, "err")):
+        words += ["-chardev", f"file,id={name},path=/proc/self/fd/{number}"]
+        words += ["-device", f"virtserialport,chardev={name},nr={number}"]
+    if accel == "kvm":
+        words += ["-accel", "kvm", *([] if emulator.cpu_model(spec, accel) else ["-cpu", "host"])]
+    # One that panics ends. One that reboots goes on if it has a disk that keeps what it has done.
+    if not any(disk.kind == "empty" for disk in spec.disks):
+        words.append("-no-reboot")
+    return [*words, *_qemu_options(spec, accel, initramfs.parent)]
+
+
 def masked(directories: Sequence[Path]) -> list[str]:
     """Return those directories that virtme's own mounts would hide from the guest."""
     hidden = {
@@ -144,7 +168,7 @@ def masked(directories: Sequence[Path]) -> list[str]:
 
 def kernel_arguments(spec: GuestSpec, accel: str) -> list[str]:
     """Return the kernel command line, the user's words last so that they win."""
-    words = [*_LOG_ARGS, *_ROOT_ARGS, *_DEVICE_ARGS]
+    words = [*_LOG_ARGS, *(() if spec.files else _ROOT_ARGS), *_DEVICE_ARGS]
     if accel == "tcg":
         words += _TCG_ARGS
     words += emulator.kernel_arguments(spec)
@@ -212,6 +236,9 @@ def _disk_setup(index: int, disk: DiskSpec, rams: int) -> list[str]:
         f'[ -n "$device" ] || fail "disk {index} did not appear"',
         f'ln -s "$device" {place}',
     ]
+    if disk.kind == "empty":
+        twice = f"disk {index} is not empty: the guest has booted twice"
+        lines.append(f'cmp -s -n 4096 "$device" /dev/zero || fail "{twice}"')
     if disk.mount:
         where = shlex.quote(disk.mount)
         lost = shlex.quote(f"{disk.mount}/lost+found")
@@ -249,11 +276,18 @@ def _qemu_options(spec: GuestSpec, accel: str, run: Path) -> list[str]:
         words += ["-cpu", model]
     words += emulator.options(spec)
     for index, disk in enumerate(spec.disks):
-        if disk.kind == "image":
-            drive = f"if=none,id=disk{index},format=raw,snapshot=on,file={_escape(disk.argument)}"
+        if disk.kind in ("image", "empty"):
+            kept = "snapshot=on" if disk.kind == "image" else "cache=unsafe"
+            file = disk.argument if disk.kind == "image" else empty_disk(run, index)
+            drive = f"if=none,id=disk{index},format=raw,{kept},file={_escape(file)}"
             words += ["-drive", drive]
             words += ["-device", f"virtio-blk-pci,drive=disk{index},serial={_serial(index)}"]
     return words + [word.replace(RUN, str(run)) for word in spec.qemu_args]
+
+
+def empty_disk(run: Path, index: int) -> Path:
+    """Return where the content of an empty disk is, in the folder of a guest."""
+    return run / f"disk{index}"
 
 
 def _serial(index: int) -> str:

@@ -23,10 +23,13 @@ from ceasefire import paths
 from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.output import progress
 from ceasefire.processes import keep_nice, kill_group
-from ceasefire.vm import accel, emulator, klog
+from ceasefire.sizes import parse_size
+from ceasefire.vm import accel, emulator, initramfs, klog
 from ceasefire.vm.command import (
+    empty_disk,
     emulator_script,
     guest_script,
+    memory_command,
     virtme_command,
 )
 from ceasefire.vm.files import new_log, run_directory
@@ -122,8 +125,17 @@ def _boot(
             emulator_script(emulator.program(spec.emulator), log, messages), encoding="utf-8"
         )
         qemu.chmod(0o755)
-        visible = [p for p in (paths.checkout(), paths.build_dir(), where) if p is not None]
-        words = virtme_command(spec, spec.accel, script, qemu, visible)
+        for index, disk in enumerate(spec.disks):
+            if disk.kind == "empty":
+                with empty_disk(directory, index).open("wb") as file:
+                    file.truncate(parse_size(disk.argument))
+        if spec.files:
+            root = directory / "root.cpio"
+            root.write_bytes(initramfs.archive(spec.files, script))
+            words = memory_command(spec, spec.accel, root, qemu)
+        else:
+            visible = [p for p in (paths.checkout(), paths.build_dir(), where) if p is not None]
+            words = virtme_command(spec, spec.accel, script, qemu, visible)
         started = time.monotonic()
         ended, out, err = _supervise(words, directory, spec.timeout, sinks, stop)
         seconds = time.monotonic() - started

@@ -21,8 +21,9 @@ MAX_CPUS = 64
 class DiskSpec:
     """One disk of the guest.
 
-    kind: null_blk (no data, a latency), brd-ext4 (an empty ext4 on a RAM disk) or image (a
-    virtio disk from a file of the host, whose content never changes).
+    kind: null_blk (no data, a latency), brd-ext4 (an empty ext4 on a RAM disk), image (a virtio
+    disk from a file of the host, whose content never changes) or empty (a virtio disk of some size
+    that is gone with the guest).
     mount: where the guest mounts an image with ext4; empty for a bare device.
     """
 
@@ -33,7 +34,10 @@ class DiskSpec:
 
 @dataclass(frozen=True)
 class GuestSpec:
-    """Everything that decides what boots; the command is given to run_guest()."""
+    """Everything that decides what boots; the command is given to run_guest().
+
+    files: boot from memory, with these and busybox instead of the host's file tree (initramfs.py).
+    """
 
     kernel: str = "run"
     cpus: int = 2
@@ -50,6 +54,7 @@ class GuestSpec:
     qemu_args: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     allow_log: tuple[str, ...] = field(default=())
+    files: tuple[Path, ...] = ()
 
     def with_disks(self, *disks: DiskSpec) -> "GuestSpec":
         """Return the same guest with more disks."""
@@ -70,7 +75,13 @@ def parse_disk(text: str) -> DiskSpec:
         if not Path(argument).is_file():
             raise UsageError(f"--disk {text}: there is no such image file")
         return DiskSpec(kind, str(Path(argument).resolve()))
-    raise UsageError(f"--disk {text}: it is null_blk[:MICROSECONDS], brd-ext4[:SIZE] or image:PATH")
+    if kind == "empty":
+        if parse_size(argument) < 1 << 20:
+            raise UsageError(f"--disk {text}: a disk has at least 1M")
+        return DiskSpec(kind, argument)
+    raise UsageError(
+        f"--disk {text}: it is null_blk[:MICROSECONDS], brd-ext4[:SIZE], image:PATH or empty:SIZE"
+    )
 
 
 def check_spec(spec: GuestSpec) -> None:
@@ -87,6 +98,8 @@ def check_spec(spec: GuestSpec) -> None:
         raise UsageError("--emulator checking emulates the CPUs: leave --accel kvm out")
     if spec.check and spec.emulator != CHECKING_EMULATOR:
         raise UsageError("--check is for --emulator checking")
+    if spec.files and (spec.numa > 1 or any(d.kind == "brd-ext4" or d.mount for d in spec.disks)):
+        raise UsageError("a guest that boots from memory has one node and mounts no disks")
     if spec.timeout <= 0:
         raise UsageError("--timeout is in seconds and more than 0")
     if parse_size(spec.memory) < 128 << 20:
@@ -126,7 +139,7 @@ def add_guest_arguments(parser: argparse.ArgumentParser, *, timeout: float = 600
         action="append",
         default=[],
         metavar="DISK",
-        help="null_blk[:MICROSECONDS], brd-ext4[:SIZE] or image:PATH; may be repeated",
+        help="null_blk[:MICROSECONDS], brd-ext4[:SIZE], image:PATH or empty:SIZE; may be repeated",
     )
     group.add_argument(
         "--timeout",
