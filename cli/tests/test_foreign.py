@@ -43,6 +43,7 @@ def test_worse_with_fpr_is_noticed(without: Run, forced: Run, mark: str) -> None
         (Run(0, TAP.format("")), Run(0, TAP.format(""))),
         (Run(1, "not ok 1 a 12\n"), Run(1, "not ok 1 a 13\n")),
         (Run(1, "not ok 1 a\n"), Run(0, "ok 1 a\n")),
+        (Run(0, complaints=("at 7f2e9de00000",)), Run(0, complaints=("at 7f31aade0000",))),
         (Run(0, "stress-ng: info: [1] failed: 0\n"), Run(0, "stress-ng: info: [2] failed: 0\n")),
     ],
 )

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+# Addresses, too, which the kernel's log has without a 0x.
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d+")
 # How programs say that something failed or was left out: TAP, KUnit's harness and its like,
 # uffd-unit-tests, stress-ng.
 _MARK = re.compile(
