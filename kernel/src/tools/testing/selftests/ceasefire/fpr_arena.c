@@ -191,8 +191,9 @@ static void placed(void)
 		if (!holds_enough(held, PAGES))
 			reserve(p, p + HOLE, MAP_FIXED_NOREPLACE);
 	}
-	ENSURE(holds_enough(held, PAGES), "the peer holds %zu of %d stale translations",
-	       held, PAGES);
+	PREMISE(holds_enough(held, PAGES),
+		"the peer holds %zu of %d stale translations",
+		held, PAGES);
 	q = mmap(NULL, HOLE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ENSURE(q != MAP_FAILED, "mmap: %m");
@@ -242,6 +243,8 @@ static void gives_way(void)
 }
 
 #define RESERVED	(300 * GIB)
+/* More than is left between two huge mappings. */
+#define WIDE		(4 * MIB)
 
 /* A huge mapping takes all that the arena had left: it is found another place. */
 static void reserved(void)
@@ -261,10 +264,9 @@ static void reserved(void)
 	refused = vmstat("fpr_map_ineligible_arena");
 	settled = vmstat("fpr_drain_tables");
 	for (i = 0; i < ROUNDS; i++) {
-		p = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED | MAP_FPR, f.fd,
-			 0);
+		p = mmap(NULL, WIDE, PROT_READ, MAP_SHARED | MAP_FPR, f.fd, 0);
 		ENSURE(p != MAP_FAILED, "mmap: %m");
-		MUST(munmap(p, LENGTH));
+		MUST(munmap(p, WIDE));
 	}
 	refused = vmstat("fpr_map_ineligible_arena") - refused;
 	settled = vmstat("fpr_drain_tables") - settled;

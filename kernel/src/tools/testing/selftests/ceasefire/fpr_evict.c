@@ -189,7 +189,7 @@ static void at_once(void)
 	evict(&file);
 	flushes = vmstat("fpr_drain_flush") - flushes;
 	nobody_sees(p);
-	ENSURE(flushes, "nothing was owed: nothing to attack with");
+	PREMISE(flushes, "nothing was owed: nothing to attack with");
 }
 
 /* A process whose references do not count for the group that is reclaimed. */
@@ -205,8 +205,8 @@ static void not_looked_at(void)
 	evict(&file);
 	young = vmstat("fpr_evict_flush_young") - young;
 	nobody_sees(p);
-	ENSURE(young >= MOST,
-	       "the accessed bits were not set: nothing to attack with");
+	PREMISE(young >= MOST,
+		"the accessed bits were not set: nothing to attack with");
 }
 
 /* Used again after reclaim has looked, and after the flush. */

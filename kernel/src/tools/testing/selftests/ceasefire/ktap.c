@@ -20,6 +20,10 @@
 #include "ktap.h"
 
 #define EXIT_SKIPPED	4
+#define EXIT_RETRY	5
+
+/* Of a case that has nothing to attack with. */
+#define TRIES		5
 
 /* Shared between the runner and the process of the case. */
 struct report {
@@ -69,6 +73,16 @@ void ktap_fail(const char *format, ...)
 	va_end(args);
 	report->failed = true;
 	_exit(1);
+}
+
+void ktap_retry(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_lines(stdout, format, args);
+	va_end(args);
+	_exit(EXIT_RETRY);
 }
 
 void ktap_skip(const char *format, ...)
@@ -179,7 +193,9 @@ static void visit_all_cpus(void)
 		pin_to_cpu(cpu);
 }
 
-static bool run_case(const struct ktap_case *c)
+enum verdict { PASSED, FAILED, RETRY };
+
+static enum verdict run_case(const struct ktap_case *c)
 {
 	struct fpr_settings settings;
 	bool timed_out, ok = true;
@@ -195,7 +211,7 @@ static bool run_case(const struct ktap_case *c)
 	pid = fork();
 	if (pid < 0) {
 		printf("# fork: %m\n");
-		return false;
+		return FAILED;
 	}
 	if (!pid) {
 		setpgid(0, 0);
@@ -218,7 +234,8 @@ static bool run_case(const struct ktap_case *c)
 		       strsignal(WTERMSIG(status)));
 		ok = false;
 	} else if (WEXITSTATUS(status) &&
-		   WEXITSTATUS(status) != EXIT_SKIPPED) {
+		   WEXITSTATUS(status) != EXIT_SKIPPED &&
+		   WEXITSTATUS(status) != EXIT_RETRY) {
 		ok = false;
 	}
 	/* I6: exit leaves neither a context nor a parked frame behind. */
@@ -233,9 +250,20 @@ static bool run_case(const struct ktap_case *c)
 		ok = false;
 	}
 	visit_all_cpus();
-	if (!log_is_clean())
-		ok = false;
-	return ok;
+	if (!log_is_clean() || !ok)
+		return FAILED;
+	return WEXITSTATUS(status) == EXIT_RETRY ? RETRY : PASSED;
+}
+
+/* True if it has passed, or was skipped. */
+static bool try_case(const struct ktap_case *c)
+{
+	enum verdict verdict = RETRY;
+	int tries;
+
+	for (tries = 0; tries < TRIES && verdict == RETRY; tries++)
+		verdict = run_case(c);
+	return verdict == PASSED;
 }
 
 static bool selected(const char *name, int argc, char **argv)
@@ -302,7 +330,7 @@ int ktap_main(int argc, char **argv, const struct ktap_case *cases,
 
 		if (!selected(cases[i].name, argc, argv))
 			continue;
-		ok = run_case(&cases[i]);
+		ok = try_case(&cases[i]);
 		printf("%s %zu %s", ok ? "ok" : "not ok", ++number,
 		       cases[i].name);
 		if (ok && report->skip[0]) {

@@ -3,7 +3,8 @@
  * Runner of the attack tests: a program is a table of cases, each case runs in
  * a process (and so in a recycling context) of its own and reports in KTAP.
  *
- * A case returns when it passed; ktap_fail() and ktap_skip() end it. After each
+ * A case returns when it passed; ktap_fail() and ktap_skip() end it. Where it has
+ * nothing to attack with, ktap_retry() has it done again, a few times. After each
  * case the runner puts the settings under /sys/kernel/mm/ceasefire back, waits
  * until the context of the case is gone, and looks at the kernel log: a warning
  * or a bug that appeared meanwhile fails the case.
@@ -36,6 +37,12 @@ __attribute__((noreturn, format(printf, 1, 2)))
 void ktap_fail(const char *format, ...);
 __attribute__((noreturn, format(printf, 1, 2)))
 void ktap_skip(const char *format, ...);
+/*
+ * The case has lost what it attacks with: a CPU that held translations ran
+ * something else meanwhile, or had not run at all. Fails after the last try.
+ */
+__attribute__((noreturn, format(printf, 1, 2)))
+void ktap_retry(const char *format, ...);
 /* A "# " line below the case; never a verdict. */
 __attribute__((format(printf, 1, 2)))
 void ktap_note(const char *format, ...);
@@ -48,6 +55,13 @@ void ktap_expect_log(const char *part);
 	do {						\
 		if (!(cond))				\
 			ktap_fail(__VA_ARGS__);		\
+	} while (0)
+
+/* A condition of the attack, which says nothing about the kernel. */
+#define PREMISE(cond, ...)				\
+	do {						\
+		if (!(cond))				\
+			ktap_retry(__VA_ARGS__);	\
 	} while (0)
 
 /* For calls that only fail when the machine is short of something. */

@@ -114,8 +114,8 @@ void *leave_stale(const struct tfile *f, size_t first, size_t pages, int prot,
 		if (holds_enough(held, pages))
 			return p;
 	}
-	ktap_fail("the peer holds %zu of %zu stale translations: nothing to attack with",
-		  held, pages);
+	ktap_retry("the peer holds %zu of %zu stale translations: nothing to attack with",
+		   held, pages);
 }
 
 void *leave_skipped(const struct tfile *f, size_t first, size_t pages)
