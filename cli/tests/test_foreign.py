@@ -58,6 +58,15 @@ def test_what_any_run_without_fpr_shows_is_known() -> None:
     assert judge.worse([once, once], Run(0, "not ok 1 a\nnot ok 2 a\n"))
 
 
+def test_what_is_known_to_differ_has_to_differ_so() -> None:
+    forced = Run(1, "Bail out! no line\n")
+    assert judge.otherwise(forced, ["exit status 1"], "no line", ["exit status 1"]) == []
+    assert judge.otherwise(forced, ["exit status 1"], "a line", ["exit status 1"])
+    assert judge.otherwise(forced, ["exit status 1", "no end"], "no line", ["exit status 1"]) == [
+        "no end"
+    ]
+
+
 def test_runs_that_show_nothing() -> None:
     used, unused = Run(0, counters={"fpr_map": 3}), Run(0, counters={"fpr_map": 0})
     assert judge.unusable([unused], used, maps=True) == []

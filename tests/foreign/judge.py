@@ -71,6 +71,17 @@ def worse(without: Sequence[Run], forced: Run) -> list[str]:
     return sorted(marks(forced) - known)
 
 
+def otherwise(forced: Run, trouble: Sequence[str], says: str, expected: Sequence[str]) -> list[str]:
+    """Return what is not as it has to be in a test that is known to differ.
+
+    trouble: what worse() found. says: a part of the output, which has to be there.
+    """
+    found = sorted(set(trouble) - set(expected))
+    if says not in forced.output:
+        found.append(f"it does not say '{says}' any more")
+    return found
+
+
 def unusable(without: Sequence[Run], forced: Run, *, maps: bool) -> list[str]:
     """Return why the runs show nothing about FPR. maps: the test is known to map files."""
     reasons = []

@@ -3,12 +3,13 @@
 
 command: shell command of each test, {} is replaced by its entry in the table `test`. timeout:
 seconds of a run. maps: tests that map files, so that they must use FPR. left_out: what is not
-run at all, and why.
+run at all, and why. differs: what a test says with FPR and why it is right to: it passes only as
+long as it says so, and nothing else is wrong with it.
 """
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,15 @@ _KEYS = {"command": str, "timeout": int, "maps": list, "test": dict, "left_out":
 
 
 @dataclass(frozen=True)
+class Difference:
+    """What a test does with FPR only. says: part of its output. marks: see judge."""
+
+    says: str
+    marks: tuple[str, ...]
+    because: str
+
+
+@dataclass(frozen=True)
 class Suite:
     """Tests by name, in the order of the file; the values of commands are shell commands."""
 
@@ -26,6 +36,7 @@ class Suite:
     timeout: int
     maps: frozenset[str]
     left_out: dict[str, str]
+    differs: dict[str, Difference] = field(default_factory=dict)
 
 
 def load(name: str, folder: Path = FOLDER) -> Suite:
@@ -45,11 +56,28 @@ def _suite(file: str, table: dict[str, Any]) -> Suite:
     for key, kind in _KEYS.items():
         if not isinstance(table.get(key), kind):
             raise UsageError(f"{file}: {key} is missing, or no {kind.__name__}")
-    unknown = sorted(set(table) - set(_KEYS)) + sorted(set(table["maps"]) - set(table["test"]))
+    differs = table.get("differs", {})
+    named = {*table["maps"], *differs}
+    unknown = sorted(set(table) - set(_KEYS) - {"differs"}) + sorted(named - set(table["test"]))
     if unknown:
         raise UsageError(f"{file}: unknown key or test {unknown[0]}")
     commands = {n: str(table["command"]).replace("{}", a) for n, a in table["test"].items()}
-    return Suite(commands, table["timeout"], frozenset(table["maps"]), table["left_out"])
+    return Suite(
+        commands,
+        table["timeout"],
+        frozenset(table["maps"]),
+        table["left_out"],
+        _differences(file, differs),
+    )
+
+
+def _differences(file: str, table: dict[str, Any]) -> dict[str, Difference]:
+    found = {}
+    for name, entry in table.items():
+        if set(entry) != {"says", "marks", "because"}:
+            raise UsageError(f"{file}: differs, {name}: give says, marks and because")
+        found[name] = Difference(entry["says"], tuple(entry["marks"]), entry["because"])
+    return found
 
 
 def choose(suite: Suite, names: Sequence[str]) -> list[str]:
