@@ -308,6 +308,8 @@ static void by_reclaim(void)
 	     mib > 0 && drained_by_reclaim() == drains; mib--)
 		if (!stranger_fill_or_die(&stranger, FILL_ANON, 1))
 			break;
+	PREMISE(drained_by_reclaim() > drains || fpr_sysfs("parked"),
+		"the pool was drained for others: nothing to attack with");
 	ENSURE(drained_by_reclaim() > drains, "reclaim did not drain the pool");
 	ENSURE(!fpr_sysfs("parked"), "%ld frames are still parked",
 	       fpr_sysfs("parked"));
