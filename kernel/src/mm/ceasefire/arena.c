@@ -53,7 +53,9 @@
 
 /*
  * Find a place for the arena, beside the range [@start, @end) of others, where
- * there is no mapping. Nothing may be under quarantine.
+ * there is no mapping. Nothing may be under quarantine: with mmap_lock held for
+ * writing no munmap() is on its way, so after a settle no TLB has an entry of
+ * the old place, and no table is left there that only a mapping could free.
  *
  * Return: false if there is none; then it stays where it is.
  */
