@@ -2,13 +2,15 @@
 /*
  * I1 for a frame that two processes map: which tag it gets, so that who judges
  * the tag knows of both. A page cache frame, mapped and unmapped by X and Y, each
- * of which has a generation and flushes by itself; all CPUs are flushed for the
- * shared generation, or catch up with it by ticks while the processes come and go.
+ * of which has a generation and flushes by itself; those that owe anything are
+ * flushed for the shared generation, or catch up with it by ticks while the
+ * processes come and go. With GROUPED each tags in the name of a group, whose
+ * generation is another one than its own.
  * Of CPUs and their flushes there is only what frames.pml shows: who is asked has
  * flushed before the generation is credited.
  *
- * Follows fpr_tag_frame(), fpr_tag_cover(), fpr_flush() and
- * fpr_settle_shared_by_ticks().
+ * Follows fpr_tag_gather(), fpr_tag_frame(), fpr_tag_cover(), fpr_flush_shared()
+ * and fpr_take_shared_generation().
  */
 #define X 0
 #define Y 1
@@ -22,14 +24,31 @@
 typedef Tag { byte id; byte gen };
 
 Tag slot;
-byte started[3] = 1;
-byte completed[3] = 1;
+#ifdef GROUPED
+#define SELF(who) (who + 3)
+#define COUNTERS 5
+#else
+#define SELF(who) who
+#define COUNTERS 3
+#endif
+byte started[COUNTERS] = 1;
+byte completed[COUNTERS] = 1;
+/* Where more is flushed beside that, the search is long enough without. */
+#if !defined(OWN) && !defined(OWN_BESIDE) && !defined(ALL_BESIDE)
+#define NOTES
+byte skipped[2];	/* fpr_ctx.skipped: 0, or a generation and 1 */
+#endif
 bool listed[2];		/* has a context that others find */
 bool pte[2];
 bool holds[2];		/* a CPU has a translation */
 byte users;		/* of the frame: mappings, and unmaps under way */
 
 #define STALE(id, gen) (id != NONE && gen >= completed[id])
+#ifdef NOTES
+#define OWES(who) (skipped[who] && skipped[who] - 1 >= completed[SELF(who)])
+#else
+#define OWES(who) true
+#endif
 
 init {
 	slot.id = NONE;
@@ -66,8 +85,24 @@ end:	do
 	od
 }
 
+/* fpr_owe(), fpr_note_left() */
+inline note(who) {
+#ifdef NOTES
+	left = started[SELF(who)];
+	d_step {
+		if
+		:: skipped[who] < left + 1 -> skipped[who] = left + 1
+		:: else -> skip
+		fi;
+		left = 0
+	}
+#else
+	skip
+#endif
+}
+
 proctype Process(byte me) {
-	byte n, gen, old_id, old_gen, id, now;
+	byte n, gen, old_id, old_gen, id, now, left;
 	bool stale;
 
 #ifndef MUTATE_listed_late
@@ -81,6 +116,9 @@ proctype Process(byte me) {
 #else
 		pte[me] = false;
 		gen = started[me];
+#endif
+#ifndef MUTATE_notes_late
+		note(me);
 #endif
 again:		skip;
 		d_step { old_id = slot.id; old_gen = slot.gen }
@@ -116,6 +154,9 @@ again:		skip;
 		od;
 #endif
 done:		skip;
+#ifdef MUTATE_notes_late
+		note(me);
+#endif
 #ifdef MUTATE_listed_late
 		listed[me] = true;
 #endif
@@ -153,17 +194,43 @@ proctype Own(byte who) {
 #endif
 }
 
-/* Of all CPUs, for the shared generation; one process comes after the other. */
-proctype All() {
-	byte gen;
+/* Of a process, if it owes anything. */
+inline flush_owing(who) {
+	if
+	:: OWES(who) ->
+#ifdef NOTES
+		d_step { started[SELF(who)]++; own = started[SELF(who)] }
+		holds[who] = false;
+		credit(SELF(who), own);
+		own = 0
+#else
+		holds[who] = false
+#endif
+	:: else -> skip
+	fi
+}
 
+/* Of both, for the shared generation; one comes after the other. */
+proctype All() {
+	byte gen, own;
+
+#ifdef MUTATE_looks_early
+	bool owes = OWES(X);
+#endif
 	d_step { started[S]++; gen = started[S] }
 #ifdef MUTATE_credit_early
 	credit(S, gen);
 #endif
-	holds[X] = false;
+#ifdef MUTATE_looks_early
+	if
+	:: owes -> holds[X] = false
+	:: else -> skip
+	fi;
+#else
+	flush_owing(X);
+#endif
 #ifndef MUTATE_one_left
-	holds[Y] = false;
+	flush_owing(Y);
 #endif
 #ifdef MUTATE_all_credits_newest
 	credit(S, started[S])
@@ -190,12 +257,13 @@ end:	do
 
 inline await(who) {
 	if
-	:: d_step { listed[who] -> started[who]++; awaited[who] = started[who] }
-	:: !listed[who] -> skip
+	:: d_step { listed[who] && OWES(who) ->
+		started[who]++; awaited[who] = started[who] }
+	:: !listed[who] || !OWES(who) -> skip
 	fi
 }
 
-/* fpr_settle_shared_by_ticks() */
+/* fpr_take_shared_generation() and fpr_shared_caught_up() */
 proctype Age() {
 	byte gen;
 

@@ -3,9 +3,9 @@
  * Hooks of ceasefire in the rest of the kernel.
  *
  * Every hook is one call from the hooked function to an inline below, which
- * tests the static key and calls the double-underscore function in
- * mm/ceasefire/. The key is off while no process uses MAP_FPR, and all hooks
- * vanish with CONFIG_CEASEFIRE_FPR=n. Documentation/mm/ceasefire/design.rst
+ * tests a flag and calls the double-underscore function in mm/ceasefire/. The
+ * flag is off while no process uses MAP_FPR, and all hooks vanish with
+ * CONFIG_CEASEFIRE_FPR=n. Documentation/mm/ceasefire/design.rst
  * has the invariants (I1..I8) that comments refer to.
  *
  * Hooks that need struct mmu_gather are in ceasefire_gather.h.
@@ -16,7 +16,6 @@
 #include <linux/alloc_tag.h>
 #include <linux/ceasefire_check.h>
 #include <linux/gfp_types.h>
-#include <linux/jump_label.h>
 #include <linux/mm_types.h>
 #include <linux/sched.h>
 #include <linux/types.h>
@@ -67,7 +66,11 @@ unsigned long __get_unmapped_area(struct file *file, unsigned long addr,
 
 #ifdef CONFIG_CEASEFIRE_FPR
 
-DECLARE_STATIC_KEY_FALSE(fpr_used);
+/* Some process has a recycling context; context.c has who may rely on it. */
+extern bool fpr_used;
+
+/* Parked base pages of all contexts. */
+extern atomic_long_t fpr_nr_parked;
 
 /* Flags that mmap(MAP_SHARED_VALIDATE) accepts on top of the others. */
 #define FPR_MAP_FLAGS	MAP_FPR
@@ -128,7 +131,7 @@ void __fpr_task_mem(struct seq_file *m, struct mm_struct *mm);
 
 static __always_inline bool fpr_on(void)
 {
-	return static_branch_unlikely(&fpr_used);
+	return unlikely(READ_ONCE(fpr_used));
 }
 
 /*
@@ -259,10 +262,7 @@ static inline void fpr_tick(void)
 		__fpr_tick();
 }
 
-/*
- * exit_mmap(), at its start, before free_pgtables() and at its end. Not behind
- * the key, which may still be off for the first context after boot.
- */
+/* exit_mmap(), at its start, before free_pgtables() and at its end. */
 static inline void fpr_exit_begin(struct mm_struct *mm)
 {
 	if (unlikely(mm->fpr))
@@ -355,7 +355,7 @@ static inline struct folio *fpr_recycle_anon_noprof(struct vm_fault *vmf,
 /* Return parked frames to the allocator; may flush, so it may sleep (I6). */
 static inline unsigned long fpr_drain(enum fpr_drain_reason reason)
 {
-	return fpr_on() ? __fpr_drain(reason) : 0;
+	return unlikely(atomic_long_read(&fpr_nr_parked)) ? __fpr_drain(reason) : 0;
 }
 
 /* try_to_merge_one_page(): not while a stale translation may write to it (I2). */

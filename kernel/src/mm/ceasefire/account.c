@@ -19,7 +19,7 @@
  * Exact, other than the counters of nodes: who waits for frames has to find none
  * counted when there are none.
  */
-static atomic_long_t fpr_nr_parked;
+atomic_long_t fpr_nr_parked;
 
 /**
  * fpr_parked() - parked base pages of all contexts

@@ -196,16 +196,15 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
  * All tables of the process count from the least number since the last time
  * that they were settled: what others give back is not for us to keep.
  *
- * Return: false if enough are left, or hooks that know of them may be missing.
+ * Return: false if enough are left.
  */
 bool fpr_arena_may_keep(struct fpr_ctx *ctx)
 {
 	unsigned long now = mm_pgtables_bytes(ctx->mm);
 
 	ctx->tables = min(ctx->tables, now);
-	return READ_ONCE(fpr_ready) &&
-	       (now <= ctx->tables + FPR_TABLES_MAX ||
-		fpr_mutated(MUTATE_fpr_tables_unbounded));
+	return now <= ctx->tables + FPR_TABLES_MAX ||
+	       fpr_mutated(MUTATE_fpr_tables_unbounded);
 }
 
 /*
@@ -239,12 +238,7 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 			    unsigned long pgoff)
 {
 	struct fpr_arena *a = &ctx->arena;
-	/*
-	 * Claims tell of mappings that others place in the hole, but only once
-	 * the hooks are in place; until then look each time. A hole believed in
-	 * wrongly would make mmap() replace a live mapping.
-	 */
-	bool claims = READ_ONCE(fpr_ready), wrapped = false, fits;
+	bool wrapped = false, fits;
 	struct vm_area_struct *vma, *prev;
 	unsigned long addr, from, roof;
 
@@ -269,9 +263,8 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 			 * above that hole lie in between.
 			 */
 			ctx->hole_start = a->next;
-			if (claims &&
-			    (fits ? !fpr_stack_near(ctx->mm, addr) :
-				    fpr_mutated(MUTATE_fpr_hole_passed)))
+			if (fits ? !fpr_stack_near(ctx->mm, addr) :
+				   fpr_mutated(MUTATE_fpr_hole_passed))
 				ctx->hole_start = prev ? prev->vm_end : 0;
 			if (fits)
 				break;

@@ -8,9 +8,10 @@
  * is freed by RCU. Others find contexts by the id in a tag, also under RCU.
  *
  * One context is special: fpr_shared owns the frames that more than one live
- * context can reach. It has no process, its flush is a flush of all CPUs.
+ * context can reach. It has no process, its flush is one of every process that
+ * owes anything (settle.c).
  *
- * Locks: xa_lock of fpr_ids for ids, fpr_ready_lock for the number of contexts;
+ * Locks: xa_lock of fpr_ids for ids, fpr_count_lock for the number of contexts;
  * nothing is held while flushing.
  * Callers: fpr.c (create, exit), pool.c and settle.c (lookup).
  */
@@ -20,18 +21,32 @@
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
-#include <asm/tlbflush.h>
-
 #include "internal.h"
 
-/* The key stays on for this long after the last context: patching is dear. */
-#define FPR_KEY_LINGER	(60 * HZ)
-
-DEFINE_STATIC_KEY_FALSE(fpr_used);
+/*
+ * Switches all hooks. A static key would be cheaper for those who use nothing,
+ * by a load and a compare for each hook, but to patch it interrupts every CPU,
+ * isolated ones too, and any process could ask for that.
+ *
+ * It is set before a context can be found, and cleared when there is none. Who
+ * must not miss it:
+ *   - the free side. The munmap() that tags a frame drops its reference after
+ *     that, and whoever frees the frame looks at the flag after the last
+ *     reference has gone; both are full barriers. So do those who take a page
+ *     from another owner (fuse looks at its count first).
+ *   - claims, and whatever else works on one process. They hold its mmap_lock,
+ *     under which its context was made.
+ *   - who clears an accessed bit. One who has missed the flag, or the context,
+ *     has cleared the bit before fpr_ctx_create() reads @born.
+ *   - memory failure. It marks the page, and looks then; __fpr_skip_flush()
+ *     tags, and looks for the mark then.
+ * All others only lose something that is left to do: a credit, a tick. Whether
+ * frames are parked is another question, see fpr_drain().
+ */
+bool fpr_used __read_mostly;
 EXPORT_SYMBOL_GPL(fpr_used);	/* fuse may be a module */
-bool fpr_ready;
-static DEFINE_SPINLOCK(fpr_ready_lock);
-static unsigned int fpr_contexts;	/* under fpr_ready_lock */
+static DEFINE_SPINLOCK(fpr_count_lock);
+static unsigned int fpr_contexts;	/* under fpr_count_lock */
 
 static DEFINE_XARRAY_ALLOC1(fpr_ids);
 static u32 fpr_id_next;
@@ -42,63 +57,29 @@ struct fpr_ctx fpr_shared = {
 	.ref = REFCOUNT_INIT(1),
 };
 
-/*
- * The static key of all hooks. It cannot be switched where a context is made:
- * patching takes cpu_hotplug_lock, which cgroups hold when they take mmap_lock.
- * So a work item does it, and nothing is skipped before @fpr_ready says that
- * the hooks are in place on all CPUs.
- *
- * Off goes the other way round, under the lock: no contexts, so nobody skips;
- * not ready, so that nobody who comes now skips; then the hooks go. Without
- * that order:	work sees no context		new process: context, skip
- *		hooks go			its frame is freed, not parked
- */
-static void fpr_key_update(struct work_struct *work)
-{
-	bool used;
-
-	spin_lock(&fpr_ready_lock);
-	used = fpr_contexts;
-	if (!used)
-		WRITE_ONCE(fpr_ready, false);
-	spin_unlock(&fpr_ready_lock);
-
-	if (used) {
-		/* Only this work changes it: it cannot change behind us. */
-		if (READ_ONCE(fpr_ready))
-			return;
-		static_branch_enable(&fpr_used);
-		/* Accessed bits that were cleared until now; see evict.c. */
-		flush_tlb_all();
-		WRITE_ONCE(fpr_ready, true);
-	} else {
-		static_branch_disable(&fpr_used);
-	}
-}
-
-static DECLARE_DELAYED_WORK(fpr_key_work, fpr_key_update);
-
 static void fpr_contexts_inc(void)
 {
-	/* Under the lock, so that an older request to linger cannot come last. */
-	spin_lock(&fpr_ready_lock);
+	spin_lock(&fpr_count_lock);
 	fpr_contexts++;
-	if (!fpr_ready)
-		mod_delayed_work(fpr_wq, &fpr_key_work, 0);
-	spin_unlock(&fpr_ready_lock);
+	WRITE_ONCE(fpr_used, true);
+	spin_unlock(&fpr_count_lock);
 }
 
+/*
+ * Under the lock, or:	sees no context		new process: counted, flag is set
+ *			clears the flag		skips; its frame is freed, not parked
+ */
 static void fpr_contexts_dec(void)
 {
 	bool last;
 
-	spin_lock(&fpr_ready_lock);
+	spin_lock(&fpr_count_lock);
 	last = !--fpr_contexts;
 	if (last) {
 		fpr_settle_shared_idle();
-		mod_delayed_work(fpr_wq, &fpr_key_work, FPR_KEY_LINGER);
+		WRITE_ONCE(fpr_used, false);
 	}
-	spin_unlock(&fpr_ready_lock);
+	spin_unlock(&fpr_count_lock);
 	if (last)
 		fpr_settle(&fpr_shared, FPR_BY_EXIT);
 }
@@ -254,8 +235,9 @@ struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm)
 	WRITE_ONCE(mm->fpr, ctx);
 	/*
 	 * But for accessed bits of mappings that were inherited. Who clears one
-	 * and sees no context has done so before the barrier; a flush that is
-	 * under way, and will be credited, may have passed before that.
+	 * and sees no context, or not even @fpr_used, has done so before the
+	 * barrier; a flush that is under way, and will be credited, may have
+	 * passed before that.
 	 */
 	smp_mb();
 	WRITE_ONCE(ctx->born, fpr_started(ctx) + 1);

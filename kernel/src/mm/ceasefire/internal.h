@@ -35,6 +35,18 @@
 #include "tag_state.h"
 
 /**
+ * struct fpr_catching_up - a debt that ticks are paying
+ * @gen:	generation of the context that is paid for; 0: none
+ * @rcu:	grace period after which CPUs can be believed
+ * @since:	when the generation was taken, in jiffies
+ */
+struct fpr_catching_up {
+	u64 gen;
+	unsigned long rcu;
+	unsigned long since;
+};
+
+/**
  * struct fpr_ctx - recycling context: who may reach the same stale frames
  * @id:		what tags say; unique among live contexts
  * @mm:		the process, pinned by mmgrab(); NULL for groups and the shared
@@ -49,11 +61,12 @@
  * @untracked:	the same for those that no tag tells of
  * @born:	the same for those that were cleared while @mm had no context;
  *		U64_MAX until that is over
- * @kept:	pages that reclaim has left alone since the last flush for them
+ * @kept:	pages that reclaim has left alone since they were last settled
  * @stale:	frames that it can reach, or a few more: counted when a skip makes
  *		them so, 0 again with each flush for the context
  * @awaited:	generation that ticks shall catch up with
  * @owed:	1 from the first skip until the age work takes it back
+ * @catching_up: what the age work waits for; for itself alone, see tick.c
  * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
  *		held for writing
  * @lock:	protects @single, @anon, @large, @nr and @dead; irq safe, innermost
@@ -86,6 +99,7 @@ struct fpr_ctx {
 	u64 untracked;
 	u64 born;
 	u64 awaited;
+	struct fpr_catching_up catching_up;
 	atomic_long_t stale;
 	atomic_t kept;
 	int owed;
@@ -130,7 +144,6 @@ extern unsigned long fpr_stale_limit;
 extern unsigned int fpr_debt_age_ms;
 
 /* context.c */
-extern bool fpr_ready;
 struct fpr_ctx *fpr_ctx_find(u32 id);
 struct fpr_ctx *fpr_ctx_next(unsigned long *id);
 struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm);
@@ -190,17 +203,21 @@ void fpr_credit(struct fpr_ctx *ctx, u64 gen);
 void fpr_owe(struct fpr_ctx *ctx, u64 gen);
 void fpr_owe_young(struct fpr_ctx *ctx, u64 gen);
 bool fpr_is_owed_for(struct fpr_ctx *ctx, u64 newest);
+bool fpr_is_owed(struct fpr_ctx *ctx);
+void fpr_note_left(struct fpr_ctx *ctx);
 void fpr_flush(struct fpr_ctx *ctx);
 bool fpr_flush_found(struct fpr_ctx *ctx);
 void fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason);
 unsigned long fpr_settle_one(struct fpr_ctx *ctx, enum fpr_drain_reason reason,
 			     bool *again);
+void fpr_settle_soon(struct fpr_ctx *ctx);
 void fpr_settle_init(struct fpr_ctx *ctx);
 void fpr_settle_shared_idle(void);
 void fpr_kick_drain(struct fpr_ctx *ctx);
 
 /* tick.c */
-bool fpr_settle_by_ticks(struct fpr_ctx *ctx, unsigned long until);
+bool fpr_catch_up_begin(struct fpr_ctx *ctx);
+bool fpr_catch_up_done(struct fpr_ctx *ctx);
 
 /* fpr.c */
 bool fpr_vma_eligible(struct vm_area_struct *vma);
@@ -261,6 +278,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_drain_limit)	\
 	M(fpr_no_total_limit)	\
 	M(fpr_no_stale_limit)	\
+	M(fpr_gather_unbounded)	\
 	M(fpr_no_shrinker)	\
 	M(fpr_hide_parked)	\
 	M(fpr_no_drain_age)	\
@@ -274,6 +292,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_poison_flush)	\
 	M(fpr_no_exit_drain)	\
 	M(fpr_no_shared_tag)	\
+	M(fpr_flush_everybody)	\
 	M(fpr_release_unchecked)	\
 	M(fpr_keep_tags)	\
 	M(fpr_no_cover)		\
@@ -288,6 +307,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_evict_stale)	\
 	M(fpr_evict_untagged)	\
 	M(fpr_evict_now)	\
+	M(fpr_evict_unsettled)	\
 	M(fpr_evict_unseen)	\
 	M(fpr_evict_untracked)	\
 	M(fpr_evict_notifiers)	\

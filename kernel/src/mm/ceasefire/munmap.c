@@ -157,8 +157,7 @@ void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
 		tlb->fpr = 1;
 		return;
 	}
-	/* Before the hooks are in place nothing skips, and that is no reason. */
-	if (!marked || !READ_ONCE(fpr_ready))
+	if (!marked)
 		return;
 	why = vms->fpr_keep ? FPR_FLUSH_MIXED : FPR_FLUSH_OUTSIDE;
 	count_vm_event(why);

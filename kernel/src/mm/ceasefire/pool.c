@@ -224,8 +224,9 @@ bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list)
  * order, or a process that tagged the frame while it was in the page cache.
  * So each is tested again, and parked again if need be. What @flushed could
  * reach it cannot any more, whatever the tag says; so a drain makes progress
- * even with the tag of an earlier context of the same id. The shared context is
- * flushed on all CPUs, after which nobody can reach a frame that is free.
+ * even with the tag of an earlier context of the same id. A flush of the shared
+ * context is one of all that owe anything, after which nobody can reach a frame
+ * that is free.
  *
  * They count as parked until they have gone, for those who wait for them.
  *

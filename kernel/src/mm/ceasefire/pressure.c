@@ -145,7 +145,7 @@ void fpr_limit_parked(void)
 static unsigned long fpr_shrink_count(struct shrinker *s,
 				      struct shrink_control *sc)
 {
-	long nr = fpr_on() ? fpr_parked() : 0;
+	long nr = fpr_parked();
 
 	/* kswapd drains by itself. */
 	if (nr < FPR_RECLAIM_BATCH || current_is_kswapd())

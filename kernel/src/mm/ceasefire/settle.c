@@ -30,8 +30,23 @@
  *
  * Age work against skip: the skip first notes fpr_ctx.skipped, then sees
  * @owed == 1 and queues nothing, or sets it and queues the work. The work sets
- * @owed = 0 before it reads @skipped. xchg() on both sides is a full barrier,
- * so either the work sees the skip or the skip queues the next work.
+ * @owed = 0 before it reads @skipped for the last time. xchg() on both sides is
+ * a full barrier, so either the work sees the skip and goes on, or the skip
+ * queues the next work.
+ *
+ * Frames of several contexts are settled by a flush of each process that owes
+ * anything, and of no other CPU:
+ *
+ *   skip of process X			flush of the shared context
+ *   X owes (fpr_note_left())		number N = ++started
+ *   full barrier			(full barrier)
+ *   gen = started; tag SHARED(gen)	for each X that owes: flush X
+ *					completed = N
+ *
+ * If the tag is judged clean, gen < N: X was seen to owe, and its flush began
+ * after its entries were cleared. A process that is not found yet tags with N
+ * or later. The same holds where another process makes the tag a shared one:
+ * fpr_tag_cover() reads the generation after it has seen the tag of X.
  *
  * Locks: none held while flushing. Callers: see the table.
  */
@@ -182,8 +197,7 @@ static void fpr_kick_age(struct fpr_ctx *ctx)
 	if (READ_ONCE(ctx->owed) || xchg(&ctx->owed, 1))
 		return;
 	refcount_inc(&ctx->ref);
-	/* Waits for ticks, so not among the drains. */
-	if (!queue_delayed_work(system_unbound_wq, &ctx->age, fpr_debt_age()))
+	if (!queue_delayed_work(fpr_wq, &ctx->age, fpr_debt_age()))
 		fpr_ctx_put(ctx);
 }
 
@@ -199,6 +213,20 @@ void fpr_owe(struct fpr_ctx *ctx, u64 gen)
 	/* 0 is for never; a process that has not flushed yet is at 0. */
 	fpr_raise(&ctx->skipped, gen + 1);
 	fpr_kick_age(ctx);
+}
+
+/**
+ * fpr_note_left() - a process has left something in the name of its group
+ * @ctx: context of the process
+ *
+ * The group owes it, and pays it. This is for whoever has to know which
+ * processes may have stale translations, also after the process has left.
+ *
+ * Context: any, before the first tag.
+ */
+void fpr_note_left(struct fpr_ctx *ctx)
+{
+	fpr_raise(&ctx->skipped, fpr_started(ctx) + 1);
 }
 
 /**
@@ -248,11 +276,39 @@ static bool fpr_owes_skips(struct fpr_ctx *ctx)
 	       (group && fpr_is_owed_for(group, READ_ONCE(group->skipped)));
 }
 
-/* Is there a translation that no completed full flush has removed? */
-static bool fpr_is_owed(struct fpr_ctx *ctx)
+/**
+ * fpr_is_owed() - is there a translation that no full flush has removed?
+ * @ctx: the context
+ *
+ * Return: false if no CPU has a stale translation that it has left.
+ */
+bool fpr_is_owed(struct fpr_ctx *ctx)
 {
 	return fpr_is_owed_for(ctx, READ_ONCE(ctx->skipped)) ||
 	       fpr_is_owed_for(ctx, READ_ONCE(ctx->cleared));
+}
+
+/*
+ * Flush all processes that may have left a frame of several contexts. Only
+ * those CPUs are interrupted that run one of them; see the top.
+ */
+static void fpr_flush_shared(void)
+{
+	u64 gen = fpr_shared_take_generation();
+	struct fpr_ctx *ctx;
+	unsigned long id;
+
+	if (fpr_mutated(MUTATE_fpr_flush_everybody)) {
+		flush_tlb_all();
+		goto out;
+	}
+	for (id = 0; (ctx = fpr_ctx_next(&id)); fpr_ctx_put(ctx)) {
+		if (ctx->mm && fpr_is_owed(ctx))
+			flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
+		cond_resched();
+	}
+out:
+	fpr_credit(&fpr_shared, gen);
 }
 
 /**
@@ -263,8 +319,6 @@ static bool fpr_is_owed(struct fpr_ctx *ctx)
  */
 void fpr_flush(struct fpr_ctx *ctx)
 {
-	u64 gen;
-
 	count_vm_event(FPR_DRAIN_FLUSH);
 	/* Before it has a number: what is left from now on counts anew. */
 	atomic_long_set(&ctx->stale, 0);
@@ -273,28 +327,22 @@ void fpr_flush(struct fpr_ctx *ctx)
 		flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
 		return;
 	}
-	if (ctx != &fpr_shared) {
+	if (ctx == &fpr_shared)
+		fpr_flush_shared();
+	else
 		fpr_group_flush(ctx);
-		return;
-	}
-	gen = fpr_shared_take_generation();
-	flush_tlb_all();
-	fpr_credit(ctx, gen);
 }
 
 /**
  * fpr_flush_found() - fpr_flush() for a context that was found under RCU
  * @ctx: the context, under rcu_read_lock(), which is given up meanwhile
  *
- * Not for frames of several contexts: that would be all CPUs, where one who
- * evicts or merges a page sends to those of a process.
- *
  * Context: may sleep and sends IPIs.
  * Return: false if nothing was flushed.
  */
 bool fpr_flush_found(struct fpr_ctx *ctx)
 {
-	if (ctx == &fpr_shared || !refcount_inc_not_zero(&ctx->ref))
+	if (!refcount_inc_not_zero(&ctx->ref))
 		return false;
 	rcu_read_unlock();
 	fpr_flush(ctx);
@@ -373,27 +421,83 @@ static void fpr_drain_work(struct work_struct *work)
 	fpr_ctx_put(ctx);
 }
 
+/* How often to look whether all CPUs have caught up: about once a tick. */
+static unsigned long fpr_poll_time(void)
+{
+	return clamp(fpr_debt_age(), 1, msecs_to_jiffies(8));
+}
+
+/*
+ * Pay what is owed, without sleeping: begin to catch up, or look whether that is
+ * done, or end it by a flush when half of the age is over.
+ *
+ * Return: false to be called again after fpr_poll_time().
+ */
+static bool fpr_pay(struct fpr_ctx *ctx)
+{
+	if (READ_ONCE(ctx->dead) || fpr_mutated(MUTATE_fpr_no_drain_age)) {
+		ctx->catching_up.gen = 0;
+		return true;
+	}
+	if (!ctx->catching_up.gen) {
+		if (!fpr_is_owed(ctx))
+			return true;
+		count_vm_event(FPR_DRAIN_AGE);
+		if (fpr_catch_up_begin(ctx))
+			return false;
+	} else {
+		if (fpr_catch_up_done(ctx))
+			return true;
+		if (time_before(jiffies, ctx->catching_up.since + fpr_debt_age()))
+			return false;
+		ctx->catching_up.gen = 0;
+	}
+	fpr_flush(ctx);
+	return true;
+}
+
+/*
+ * What was left while this one paid is not paid. It was left after the
+ * generation was taken, and half of the age counts from there.
+ */
 static void fpr_age_work(struct work_struct *work)
 {
 	struct fpr_ctx *ctx = container_of(to_delayed_work(work),
 					   struct fpr_ctx, age);
-	unsigned long until = jiffies + fpr_debt_age();
+	unsigned long next = fpr_poll_time(), now;
+
+	if (!fpr_pay(ctx))
+		goto again;
+	/* What is tagged from now on is parked again. All else is clean. */
+	fpr_release_clean(ctx);
 
 	xchg(&ctx->owed, 0);
-	if (fpr_mutated(MUTATE_fpr_no_drain_age))
-		goto out;
-	if (fpr_is_owed(ctx) && !READ_ONCE(ctx->dead)) {
-		count_vm_event(FPR_DRAIN_AGE);
-		if (!fpr_settle_by_ticks(ctx, until))
-			fpr_flush(ctx);
+	if (READ_ONCE(ctx->dead) || fpr_mutated(MUTATE_fpr_no_drain_age) ||
+	    !fpr_is_owed(ctx) || xchg(&ctx->owed, 1)) {
+		fpr_ctx_put(ctx);
+		return;
 	}
-	/*
-	 * Skips since then have queued this work again; what they tagged is
-	 * parked again. All else is clean now.
-	 */
-	fpr_release_clean(ctx);
-out:
-	fpr_ctx_put(ctx);
+	now = jiffies;
+	next = ctx->catching_up.since + fpr_debt_age();
+	next = time_after(next, now) ? next - now : 0;
+again:
+	/* Whoever has queued it meanwhile has brought a reference, too. */
+	if (!queue_delayed_work(fpr_wq, &ctx->age, next))
+		fpr_ctx_put(ctx);
+}
+
+/**
+ * fpr_settle_soon() - somebody waits for what a context owes, and can wait
+ * @ctx: the context, under RCU
+ *
+ * The age work begins now: ticks pay within about two of them.
+ */
+void fpr_settle_soon(struct fpr_ctx *ctx)
+{
+	if (!refcount_inc_not_zero(&ctx->ref))
+		return;
+	if (mod_delayed_work(fpr_wq, &ctx->age, 0))
+		fpr_ctx_put(ctx);
 }
 
 /**

@@ -50,7 +50,7 @@
 
 /* No context; a tag of 0 is "never tagged". */
 #define FPR_ID_NONE		0U
-/* Frames that several contexts may reach, settled by a flush of all CPUs. */
+/* Frames that several contexts may reach, settled by flushes of all of them. */
 #define FPR_ID_SHARED		((1U << FPR_TAG_ID_BITS) - 1)
 #define FPR_ID_MAX		(FPR_ID_SHARED - 1)
 

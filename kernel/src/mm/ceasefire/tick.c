@@ -22,15 +22,17 @@
  *						"will compare when it comes"
  *   loaded_mm = mm
  *
- * Interrupts are off there, so synchronize_rcu() after the increment waits it
- * out. Whoever reads the generation later reads at least N. After that, for
+ * Interrupts are off there, so a grace period after the increment waits it out.
+ * Whoever reads the generation later reads at least N. After that, for
  * each CPU, either loaded_mm is the process since before N, and then it and its
  * generation are stable until it flushes; or the CPU has passed a comparison.
+ *
+ * Nothing here sleeps, however many processes there are: the age work begins to
+ * catch up, and comes back to look.
  *
  * Locks: none. Callers: the age work (settle.c), sched_tick().
  */
 #include <linux/cpumask.h>
-#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
@@ -41,9 +43,6 @@
 #include <trace/events/ceasefire.h>
 
 #include "internal.h"
-
-/* How often to look whether all CPUs have flushed. */
-#define FPR_TICK_POLL_MS	8
 
 /**
  * __fpr_tick() - the tick of a CPU
@@ -91,21 +90,16 @@ static bool fpr_cpu_caught_up(struct mm_struct *mm, u64 gen, int cpu)
 	return READ_ONCE(state->ctxs[asid].tlb_gen) >= gen;
 }
 
-/* Wait until all CPUs have caught up; false if that takes too long. */
-static bool fpr_wait_for_ticks(struct mm_struct *mm, u64 gen,
-			       unsigned long until)
+/* Has every CPU caught up? One that has stays so. */
+static bool fpr_all_caught_up(struct mm_struct *mm, u64 gen)
 {
 	int cpu;
 
 	if (fpr_mutated(MUTATE_fpr_no_tick))
 		return true;
-	for_each_online_cpu(cpu) {
-		while (!fpr_cpu_caught_up(mm, gen, cpu)) {
-			if (time_after(jiffies, until))
-				return false;
-			msleep(FPR_TICK_POLL_MS);
-		}
-	}
+	for_each_online_cpu(cpu)
+		if (!fpr_cpu_caught_up(mm, gen, cpu))
+			return false;
 	return true;
 }
 
@@ -119,57 +113,77 @@ static u64 fpr_take_generation(struct fpr_ctx *ctx)
 }
 
 /*
- * Pay for frames that several processes reach.
- *
- * They are clean when every process has paid: all generations are taken first,
- * and waited for together. A context that comes later tags with the generation
- * that was taken before them all; one that is gone reaches nothing.
+ * Frames that several processes reach are clean when every process that owes
+ * anything has paid (settle.c): all generations are taken first, and waited for
+ * together. A context that comes later tags with the generation that was taken
+ * before them all; one that is gone reaches nothing.
  */
-static bool fpr_settle_shared_by_ticks(unsigned long until)
+static u64 fpr_take_shared_generation(void)
 {
 	u64 gen = fpr_shared_take_generation();
 	struct fpr_ctx *ctx;
 	unsigned long id;
+
+	for (id = 0; (ctx = fpr_ctx_next(&id)); fpr_ctx_put(ctx)) {
+		if (ctx->mm && fpr_is_owed(ctx))
+			fpr_take_generation(ctx);
+		cond_resched();
+	}
+	return gen;
+}
+
+static bool fpr_shared_caught_up(void)
+{
+	struct fpr_ctx *ctx;
+	unsigned long id;
 	bool paid = true;
 
-	for (id = 0; (ctx = fpr_ctx_next(&id)); fpr_ctx_put(ctx))
-		if (ctx->mm)
-			fpr_take_generation(ctx);
-	synchronize_rcu();
-	for (id = 0; (ctx = fpr_ctx_next(&id)); fpr_ctx_put(ctx))
+	for (id = 0; (ctx = fpr_ctx_next(&id)); fpr_ctx_put(ctx)) {
 		if (ctx->mm && paid)
-			paid = fpr_wait_for_ticks(ctx->mm,
-						  READ_ONCE(ctx->awaited),
-						  until);
-	if (paid)
-		fpr_credit(&fpr_shared, gen);
+			paid = fpr_all_caught_up(ctx->mm,
+						 READ_ONCE(ctx->awaited));
+		cond_resched();
+	}
 	return paid;
 }
 
 /**
- * fpr_settle_by_ticks() - pay what a context owes without interrupting anybody
- * @ctx: the context; the caller holds a reference
- * @until: when to give up, in jiffies
+ * fpr_catch_up_begin() - let ticks pay what a context owes
+ * @ctx: the context; the caller is its age work
  *
- * A CPU that has caught up stays so, hence one after the other. Groups are
- * flushed: who is a member can change while one waits.
+ * Groups are flushed: who is a member can change while one waits.
  *
- * Context: sleeps.
- * Return: false if some CPU has not flushed in time.
+ * Context: sends no IPI and does not wait.
+ * Return: false if ticks cannot pay for this context.
  */
-bool fpr_settle_by_ticks(struct fpr_ctx *ctx, unsigned long until)
+bool fpr_catch_up_begin(struct fpr_ctx *ctx)
 {
-	u64 gen;
-
-	if (ctx == &fpr_shared)
-		return fpr_settle_shared_by_ticks(until);
-	if (!ctx->mm)
+	ctx->catching_up.since = jiffies;
+	if (!ctx->mm && ctx != &fpr_shared)
 		return false;
 	atomic_long_set(&ctx->stale, 0);
-	gen = fpr_take_generation(ctx);
-	synchronize_rcu();
-	if (!fpr_wait_for_ticks(ctx->mm, gen, until))
+	ctx->catching_up.gen = ctx->mm ? fpr_take_generation(ctx) :
+					 fpr_take_shared_generation();
+	ctx->catching_up.rcu = start_poll_synchronize_rcu();
+	return true;
+}
+
+/**
+ * fpr_catch_up_done() - have all CPUs caught up?
+ * @ctx: the context; the caller is its age work
+ *
+ * Return: true if the debt is paid.
+ */
+bool fpr_catch_up_done(struct fpr_ctx *ctx)
+{
+	/* As synchronize_rcu(): what is read below is read after it. */
+	if (!poll_state_synchronize_rcu(ctx->catching_up.rcu))
 		return false;
-	fpr_credit(ctx, gen);
+	if (ctx->mm ? !fpr_all_caught_up(ctx->mm, ctx->catching_up.gen) :
+		      !fpr_shared_caught_up())
+		return false;
+	fpr_credit(ctx, ctx->catching_up.gen);
+	atomic_set(&ctx->kept, 0);
+	ctx->catching_up.gen = 0;
 	return true;
 }

@@ -53,27 +53,18 @@ static const char *const unmap_counters[] = {
 
 bool fpr_unmap(void *addr, size_t pages)
 {
-	static bool skipped;
 	long before[COUNTERS], after[COUNTERS];
 	size_t i;
 
 	vmstat_read(unmap_counters, before, COUNTERS);
 	MUST(munmap(addr, pages * PAGE));
 	vmstat_read(unmap_counters, after, COUNTERS);
-	if (after[0] > before[0]) {
-		skipped = true;
+	if (after[0] > before[0])
 		return true;
-	}
-	/*
-	 * Local, for tags, or not counted at all: the hooks were not yet in
-	 * place for the first process that uses the flag. Or only just, and it
-	 * counts as outside. Callers try again.
-	 */
+	/* Local, or for tags. Callers try again. */
 	for (i = FORBIDDEN; i < COUNTERS; i++)
-		ENSURE(after[i] == before[i] ||
-		       (!skipped && !strcmp(unmap_counters[i],
-					    "fpr_flush_outside")),
-		       "the munmap flushed: %s", unmap_counters[i]);
+		ENSURE(after[i] == before[i], "the munmap flushed: %s",
+		       unmap_counters[i]);
 	/* Time for the kernel to make room for the tags. */
 	sleep_ms(5);
 	return false;
