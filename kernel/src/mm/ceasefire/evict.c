@@ -31,15 +31,15 @@
  *     page table lock
  *   - a frame without room for its tag: fpr_ctx.untracked, for the whole process
  *   - a process that has no context yet (fork() copies VM_FPR): fpr_ctx.born
- *   - before the hooks were in place: fpr_key_update() flushes all CPUs
  *   - migration keeps the bit when it puts an entry back before its flush; where
  *     there is no room for it (CPUs with L1TF) all evictions flush
  *   - entries that are new and without the bit were never cached
  *
  * What is evicted with the bit set is flushed for as ever. Pages with a debt
- * reclaim rather leaves alone for one more round, until too many wait or until
- * it finds little else; then one flush settles them all. If there are only a few
- * by then, they are evicted like any page, with the flush that reclaim sends.
+ * reclaim rather leaves alone for one more round. When some wait, ticks are to
+ * pay soon; when too many do, or when reclaim finds little else, one flush settles
+ * them all. If there are only a few by then, they are evicted like any page, with
+ * the flush that reclaim sends.
  *
  * Locks: page table lock (first two), folio lock (third).
  * Callers: ptep_test_and_clear_young(), folio_referenced_one(),
@@ -58,7 +58,10 @@
 #include "internal.h"
 
 /* So many pages that reclaim has left alone are worth a flush. */
-#define FPR_EVICT_BATCH		1024
+#define FPR_EVICT_BATCH		2048
+
+/* With so many it is time that ticks pay. */
+#define FPR_EVICT_SOON		128
 
 /* With fewer, the flush that reclaim sends for what it unmaps is as good. */
 #define FPR_EVICT_FEW		SWAP_CLUSTER_MAX
@@ -88,6 +91,8 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	rcu_read_lock();
 	/* As a skip has it: what is anonymous is not for a group. */
 	owner = PageAnon(pte_page(pte)) ? ctx : fpr_tag_ctx(ctx);
+	if (owner != ctx)
+		fpr_note_left(ctx);
 	gen = fpr_started(owner);
 	fpr_owe_young(owner, gen);
 	if (!fpr_gen_fits(gen) ||
@@ -106,7 +111,7 @@ static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
 	struct mm_struct *mm = vma->vm_mm;
 	bool stale;
 
-	if (!READ_ONCE(fpr_enabled) || !READ_ONCE(fpr_ready))
+	if (!READ_ONCE(fpr_enabled))
 		return FPR_EVICT_FLUSH_DISABLED;
 	if (pte_young(pte) && !fpr_mutated(MUTATE_fpr_evict_young))
 		return FPR_EVICT_FLUSH_YOUNG;
@@ -186,6 +191,8 @@ bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 /* One flush for all whose bits were cleared until now. */
 static void fpr_evict_settle(struct fpr_ctx *ctx)
 {
+	if (ctx == &fpr_shared && fpr_mutated(MUTATE_fpr_evict_unsettled))
+		return;
 	atomic_set(&ctx->kept, 0);
 	if (fpr_flush_found(ctx))
 		count_vm_event(FPR_EVICT_SETTLE);
@@ -231,6 +238,9 @@ bool __fpr_evict_later(struct folio *folio, int priority)
 			!fpr_mutated(MUTATE_fpr_evict_now);
 		if (!later && kept >= FPR_EVICT_FEW)
 			fpr_evict_settle(ctx);
+		else if (kept == FPR_EVICT_SOON &&
+			 !fpr_mutated(MUTATE_fpr_evict_unsettled))
+			fpr_settle_soon(ctx);
 	}
 	rcu_read_unlock();
 	if (later)

@@ -29,7 +29,7 @@
 #define FILL_MIB	64
 
 /* See evict.c of the kernel. */
-#define BATCH	1024
+#define BATCH	2048
 
 static struct tfile file;
 static struct stranger other;
@@ -409,28 +409,68 @@ static void stays_old(void)
 	nobody_sees(p);
 }
 
-/* Many of them are made clean by one flush. */
+#define MANY	(4 * BATCH)
+
+static long map_many(long unused)
+{
+	char *p = mmap(NULL, MANY * PAGE, PROT_READ,
+		       MAP_SHARED | MAP_POPULATE | MAP_FPR, file.fd, 0);
+
+	(void)unused;
+	return p == MAP_FAILED ||
+	       !write_text("/proc/self/clear_refs", "1") ? -1 : 0;
+}
+
+/*
+ * Evict many pages, which are made clean together. Entries of a process that
+ * runs on this CPU alone count as nothing.
+ */
+static void evict_many(void)
+{
+	long evicted, flushes, ages, scanned, stolen;
+
+	evicted = vmstat("fpr_evict_skip");
+	flushes = vmstat("fpr_drain_flush");
+	ages = vmstat("fpr_drain_age");
+	scanned = vmstat("pgscan_file");
+	stolen = vmstat("pgsteal_file");
+	evict(&file);
+	evicted = vmstat("fpr_evict_skip") - evicted;
+	flushes = vmstat("fpr_drain_flush") - flushes;
+	ages = vmstat("fpr_drain_age") - ages;
+	scanned = vmstat("pgscan_file") - scanned;
+	stolen = vmstat("pgsteal_file") - stolen;
+	ktap_note("%ld entries cleared without a flush of their own, %ld flushes, %ld debts paid by ticks, %ld pages scanned for %ld",
+		  evicted, flushes, ages, scanned, stolen);
+	ENSURE(evicted > MANY / 2, "%ld of %d entries", evicted, MANY);
+	ENSURE(flushes + ages > 0 && flushes <= MANY / BATCH + 1,
+	       "%ld flushes for %d pages", flushes, MANY);
+}
+
 static void one_flush_for_many(void)
 {
-	size_t pages = 8 * BATCH;
-	long skips, flushes;
-	char *p;
-
-	start(pages);
+	start(MANY);
 	in_use();
-	p = fpr_map(&file, 0, pages, PROT_READ, MAP_SHARED);
-	MUST(madvise(p, pages * PAGE, MADV_POPULATE_READ));
-	clear_accessed();
-	skips = vmstat("fpr_evict_skip");
-	flushes = vmstat("fpr_drain_flush");
-	evict(&file);
-	skips = vmstat("fpr_evict_skip") - skips;
-	flushes = vmstat("fpr_drain_flush") - flushes;
-	ktap_note("%ld pages evicted without a flush of their own, %ld flushes",
-		  skips, flushes);
-	ENSURE(skips > (long)pages / 2, "%ld of %zu pages", skips, pages);
-	ENSURE(flushes > 0 && flushes <= (long)pages / BATCH + 1,
-	       "%ld flushes for %zu pages", flushes, pages);
+	ENSURE(!map_many(0), "mmap: %m");
+	evict_many();
+	stranger_stop(&other);
+}
+
+/* Workers of a server: what one of them settles says nothing of the others. */
+static void of_two_processes(void)
+{
+	struct stranger second;
+	long shared = vmstat("fpr_shared");
+
+	start(MANY);
+	in_use();
+	stranger_start(&second);
+	ENSURE(!map_many(0), "mmap: %m");
+	ENSURE(!stranger_call(&second, map_many, 0), "mmap: %m");
+	ENSURE(vmstat("fpr_shared") - shared > MANY / 2,
+	       "the frames are not of both");
+	evict_many();
+	stranger_stop(&second);
 	stranger_stop(&other);
 }
 
@@ -449,6 +489,7 @@ int main(int argc, char **argv)
 		{ "use_does_not_count", use_does_not_count, 0 },
 		{ "stays_old", stays_old, 0 },
 		{ "one_flush_for_many", one_flush_for_many, 0 },
+		{ "of_two_processes", of_two_processes, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
