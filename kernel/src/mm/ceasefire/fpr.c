@@ -175,6 +175,13 @@ static u64 fpr_tag_now(struct fpr_ctx *ctx)
 	return fpr_tag_make(ctx->id, gen);
 }
 
+/*
+ * The most frames that one gather tags, 64 MiB of memory: under a page table lock
+ * one cannot make way for others, and to tag more takes longer than to flush. Of
+ * base pages a gather holds fewer, but each of its entries can be a large folio.
+ */
+#define FPR_GATHER_MAX	16384
+
 /* Tag all frames that the gather holds, @pages of them. */
 static bool fpr_tag_gather(struct mmu_gather *tlb, struct fpr_ctx *ctx,
 			   unsigned long *pages)
@@ -187,6 +194,8 @@ static bool fpr_tag_gather(struct mmu_gather *tlb, struct fpr_ctx *ctx,
 	u64 tags[2] = { };
 	bool tagged = true;
 
+	if (owner != ctx)
+		fpr_note_left(ctx);
 	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
 		unsigned int i;
 
@@ -204,10 +213,12 @@ static bool fpr_tag_gather(struct mmu_gather *tlb, struct fpr_ctx *ctx,
 				tags[anon] = anon ? fpr_tag_now(self) |
 						    FPR_TAG_WRITABLE :
 						    fpr_tag_now(owner);
+			*pages += nr;
 			tagged = fpr_tag_id(tags[anon]) &&
+				 (*pages <= FPR_GATHER_MAX ||
+				  fpr_mutated(MUTATE_fpr_gather_unbounded)) &&
 				 fpr_tag_frames(page_to_pfn(page), nr,
 						tags[anon], &fresh[anon]);
-			*pages += nr;
 		}
 	}
 	atomic_long_add(fresh[false], &owner->stale);
@@ -249,9 +260,6 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
 
 	if (!READ_ONCE(fpr_enabled))
 		return FPR_FLUSH_DISABLED;
-	/* The hooks of the free side are not in place yet. */
-	if (!READ_ONCE(fpr_ready))
-		return FPR_FLUSH_TAGS;
 	if (fpr_is_mapping_only(tlb->mm) &&
 	    !fpr_mutated(MUTATE_fpr_mapping_skips))
 		return FPR_FLUSH_CONTEXT;
@@ -316,8 +324,11 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	rcu_read_lock();
 	tagged = fpr_tag_gather(tlb, ctx, &pages);
 	rcu_read_unlock();
-	if (!tagged)
+	if (!tagged) {
+		if (pages > FPR_GATHER_MAX)
+			why = FPR_FLUSH_LIMIT;
 		goto flush;
+	}
 	count_vm_event(FPR_SKIP);
 	count_vm_events(FPR_SKIP_PAGES, pages);
 	trace_fpr_skip(ctx->id, tlb->start, tlb->end, fpr_started(ctx));

@@ -138,6 +138,49 @@ static void of_few_frames(void)
 	       vmstat("fpr_skip") - skips);
 }
 
+/* More than one munmap() may tag at a time; see FPR_GATHER_MAX. */
+#define GATHER_MAX	16384
+
+/* Large folios, mapped by entries of base pages: few in number, many frames. */
+static long unmap_large(const struct tfile *f, size_t pages)
+{
+	long flushes = vmstat("fpr_flush_limit");
+	char *p = fpr_map(f, 0, pages, PROT_READ, MAP_SHARED);
+
+	MUST(madvise(p, pages * PAGE, MADV_NOHUGEPAGE));
+	MUST(madvise(p, pages * PAGE, MADV_POPULATE_READ));
+	peer_touch(p, PAGES);
+	MUST(munmap(p, pages * PAGE));
+	return vmstat("fpr_flush_limit") - flushes;
+}
+
+static void of_one_gather(void)
+{
+	struct tfile f;
+	long flushes;
+	int tries;
+
+	fpr_skip_local();
+	file_make(&f, ON_HUGE, GATHER_MAX + 4096, OWN);
+	peer_start(1);
+	hold_debts();
+	fpr_set("stale_limit", 2 * GATHER_MAX);
+	/* The first ones make room for tags, one section after the other. */
+	for (tries = 0; tries < 20; tries++) {
+		long skips = vmstat("fpr_skip");
+
+		flushes = unmap_large(&f, GATHER_MAX / 2);
+		ENSURE(!flushes, "%ld flushes for %d frames", flushes,
+		       GATHER_MAX / 2);
+		if (vmstat("fpr_skip") > skips)
+			break;
+		sleep_ms(5);
+	}
+	PREMISE(tries < 20, "no munmap of large folios skipped");
+	ENSURE(unmap_large(&f, f.pages) > 0, "%zu frames were tagged at once",
+	       f.pages);
+}
+
 static struct tfile others;
 
 static long park_other(long unused)
@@ -199,6 +242,7 @@ int main(int argc, char **argv)
 		{ "shown", shown, 0 },
 		{ "of_stale_frames", of_stale_frames, 0 },
 		{ "of_few_frames", of_few_frames, 0 },
+		{ "of_one_gather", of_one_gather, 0 },
 		{ "of_all", of_all, 0 },
 		{ "by_shrinker", by_shrinker, 0 },
 	};
