@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * counters.c - the kernel's counters of shootdowns and of FPR
+ * counters.c - the kernel's counters of shootdowns, of reclaim and of FPR
  *
- * What: all nr_tlb_*, fpr_* and allocstall_* lines of /proc/vmstat, and the sum of the TLB
- *       line of /proc/interrupts as "interrupts_tlb". No list of names: what
+ * What: all nr_tlb_*, fpr_*, pgscan_*, pgsteal_* and allocstall_* lines of
+ *       /proc/vmstat, and the sum of the TLB line of /proc/interrupts as
+ *       "interrupts_tlb". No list of names: what
  *       the kernel has is what is reported.
  * Who:  munmap-bench and cycle-bench, before and after each sample.
  */
@@ -38,6 +39,8 @@ static void read_vmstat(struct counters *counters)
 	while (fscanf(file, "%47s %" SCNu64, name, &value) == 2) {
 		if (strncmp(name, "nr_tlb_", 7) == 0 ||
 		    strncmp(name, "fpr_", 4) == 0 ||
+		    strncmp(name, "pgscan_", 7) == 0 ||
+		    strncmp(name, "pgsteal_", 8) == 0 ||
 		    strncmp(name, "allocstall_", 11) == 0)
 			add(counters, name, value);
 	}

@@ -5,7 +5,8 @@
  * What: each thread, on a CPU of its own, reads the first word of random pages,
  *       so that the kernel evicts pages of the mapping all the time. Prints each
  *       sample as text or as a JSON line. Without MAP_FPR (off) and with it (on)
- *       alternate; each sample is a process of its own.
+ *       alternate; each sample has processes of its own. With several processes,
+ *       as servers have workers, each of them maps the file.
  * Who:  people, and `ceasefire bench evict`.
  */
 #include "../common/counters.h"
@@ -23,6 +24,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +32,7 @@
 
 #define PAGE 4096ul
 #define MAX_THREADS 512
+#define MAX_PROCESSES 64
 #ifndef MAP_FPR
 #define MAP_FPR 0x800000
 #endif
@@ -37,6 +40,7 @@
 struct options {
 	const char *path;
 	unsigned int threads;
+	unsigned int processes;
 	unsigned int rounds;
 	double seconds;
 	unsigned long compute;
@@ -72,6 +76,7 @@ static const char usage_text[] =
 	"  --file PATH     file or block device, many times larger than memory\n"
 	"  --fill          write the test pattern to it first\n"
 	"  --threads N     readers, each on a CPU of its own (default: all CPUs)\n"
+	"  --processes N   that the readers belong to, each maps the file (default: 1)\n"
 	"  --seconds S     length of a sample (default: 5)\n"
 	"  --rounds N      rounds of all modes (default: 3)\n"
 	"  --mode LIST     without MAP_FPR, with it (default: off,on)\n"
@@ -87,6 +92,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 		{ "file", required_argument, NULL, 'f' },
 		{ "fill", no_argument, NULL, 'w' },
 		{ "threads", required_argument, NULL, 't' },
+		{ "processes", required_argument, NULL, 'p' },
 		{ "seconds", required_argument, NULL, 's' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "mode", required_argument, NULL, 'o' },
@@ -102,7 +108,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 
 	sched_getaffinity(0, sizeof(set), &set);
 	*o = (struct options) { .threads = (unsigned int)CPU_COUNT(&set),
-				.rounds = 3, .seconds = 5 };
+				.processes = 1, .rounds = 3, .seconds = 5 };
 	parse_fpr_modes(&o->modes, "off,on");
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
@@ -110,6 +116,9 @@ static void options_parse(struct options *o, int argc, char **argv)
 		case 'w': o->fill = true; break;
 		case 't': o->threads = (unsigned int)
 				parse_number("--threads", optarg, 1, MAX_THREADS);
+			break;
+		case 'p': o->processes = (unsigned int)
+				parse_number("--processes", optarg, 1, MAX_PROCESSES);
 			break;
 		case 's': o->seconds = parse_seconds("--seconds", optarg); break;
 		case 'r': o->rounds = (unsigned int)
@@ -132,6 +141,9 @@ static void options_parse(struct options *o, int argc, char **argv)
 		die(EXIT_USAGE, "what is '%s'? See --help", argv[optind]);
 	if (!o->path)
 		die(EXIT_USAGE, "--file is missing: a file or block device, many times larger than memory");
+	if (o->processes > o->threads)
+		die(EXIT_USAGE, "--processes %u: there are only %u readers (--threads)",
+		    o->processes, o->threads);
 }
 
 static uint64_t pages_of(int fd, const char *path)
@@ -237,9 +249,9 @@ static void sum(const struct reader *readers, unsigned int n, uint64_t *reads,
 	}
 }
 
-/* The process under test; ends when it is killed. */
-static void run_readers(const struct options *o, struct reader *readers, int fd,
-			uint64_t pages, bool fpr)
+/* A process under test, with its share of the readers; ends when it is killed. */
+static void run_readers(const struct options *o, struct reader *readers,
+			unsigned int process, int fd, uint64_t pages, bool fpr)
 {
 	unsigned int cpu = CPU_SETSIZE - 1;
 	cpu_set_t set;
@@ -258,6 +270,8 @@ static void run_readers(const struct options *o, struct reader *readers, int fd,
 		do
 			cpu = (cpu + 1) % CPU_SETSIZE;
 		while (!CPU_ISSET(cpu, &set));
+		if (i % o->processes != process)
+			continue;
 		readers[i].base = base;
 		readers[i].cpu = cpu;
 		if (pthread_create(&thread, NULL, read_pages, &readers[i]))
@@ -278,10 +292,10 @@ static void take(const struct options *o, struct sample *s, int fd,
 	size_t bytes = o->threads * sizeof(struct reader);
 	struct reader *readers = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pids[MAX_PROCESSES];
 	struct counters before;
 	uint64_t reads, wrong;
 	int status;
-	pid_t pid;
 
 	if (readers == MAP_FAILED)
 		die_errno("mmap");
@@ -293,11 +307,15 @@ static void take(const struct options *o, struct sample *s, int fd,
 		/* Both modes of a round read the same pages. */
 		readers[i].seed = page_word(round + 1, i) | 1;
 	}
-	pid = fork();
-	if (pid < 0)
-		die_errno("fork");
-	if (!pid)
-		run_readers(o, readers, fd, pages, fpr);
+	for (unsigned int i = 0; i < o->processes; i++) {
+		pids[i] = fork();
+		if (pids[i] < 0)
+			die_errno("fork");
+		if (!pids[i] && prctl(PR_SET_PDEATHSIG, SIGKILL))
+			die_errno("prctl");
+		if (!pids[i])
+			run_readers(o, readers, i, fd, pages, fpr);
+	}
 	/* Until memory is full and reclaim has found its pace. */
 	pass_seconds(o->seconds);
 	counters_read(&before);
@@ -309,11 +327,13 @@ static void take(const struct options *o, struct sample *s, int fd,
 	s->reads -= reads;
 	counters_read(&s->counters);
 	counters_subtract(&s->counters, &before);
-	/* If it has died by itself, something was wrong. */
-	if (waitpid(pid, &status, WNOHANG))
+	/* If one has died by itself, something was wrong. */
+	if (waitpid(-1, &status, WNOHANG))
 		die(EXIT_FAILED, "the readers have died");
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	for (unsigned int i = 0; i < o->processes; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], &status, 0);
+	}
 	munmap(readers, bytes);
 }
 
@@ -323,19 +343,23 @@ static void print(const struct options *o, const struct sample *s, bool fpr,
 	int64_t received = counters_get(&s->counters,
 					"nr_tlb_remote_flush_received");
 
+	int64_t scanned = counters_get(&s->counters, "pgscan_file");
+	int64_t stolen = counters_get(&s->counters, "pgsteal_file");
+
 	if (!o->json) {
 		printf("round %u  %-3s  %9.0f reads/s  %8" PRId64
-		       " shootdowns received, %.5f a read\n",
+		       " shootdowns received, %.5f a read; %.2f pages scanned for each evicted\n",
 		       round, fpr ? "on" : "off",
 		       (double)s->reads * 1e9 / (double)s->ns, received,
-		       (double)received / (double)(s->reads ? s->reads : 1));
+		       (double)received / (double)(s->reads ? s->reads : 1),
+		       (double)scanned / (double)(stolen ? stolen : 1));
 		fflush(stdout);
 		return;
 	}
 	printf("{\"schema\":%d,\"type\":\"evict\",\"mode\":\"%s\",\"round\":%u",
 	       JSON_SCHEMA, fpr ? "on" : "off", round);
-	printf(",\"threads\":%u,\"pages\":%" PRIu64 ",\"random\":%s,\"checked\":%s",
-	       o->threads, pages, o->random_advice ? "true" : "false",
+	printf(",\"threads\":%u,\"processes\":%u,\"pages\":%" PRIu64 ",\"random\":%s,\"checked\":%s",
+	       o->threads, o->processes, pages, o->random_advice ? "true" : "false",
 	       checked ? "true" : "false");
 	printf(",\"compute\":%lu,\"buffer\":%lu,\"rate\":%.1f", o->compute, o->buffer,
 	       (double)s->reads * 1e9 / (double)s->ns);
