@@ -8,7 +8,7 @@
  * Use:  test-preload SUBJECT SETUID-SUBJECT LIBRARY
  *       The second one needs no library of its own.
  */
-#include "tracer.h"
+#include "harness.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,46 +21,9 @@
 
 #define NOT_SUPPORTED EOPNOTSUPP
 #define EARLY_LENGTH 60001UL
-#define FIRST_LENGTH 70001UL
 
-static const char *subject, *setuid_subject;
-static char preload[4200];
-static char folder[300];
-static struct trace trace;
-static int tests, failures;
-
-static char *files[5];	/* data.a, data.b, other, with:colon, NULL */
+static const char *setuid_subject;
 static char long_file[1400];
-
-static void report(bool ok, const char *name)
-{
-	tests++;
-	failures += !ok;
-	printf("%sok %d - %s\n", ok ? "" : "not ", tests, name);
-	if (!ok && trace.output[0])
-		printf("# stderr: %s\n", trace.output);
-}
-
-static void skip(const char *name, const char *why)
-{
-	tests++;
-	printf("ok %d - %s # SKIP %s\n", tests, name, why);
-}
-
-static char *make_file(const char *name)
-{
-	char path[sizeof(long_file) + 256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0 || pwrite(fd, "data", 4, 0) != 4 || ftruncate(fd, 1 << 17)) {
-		perror(path);
-		exit(1);
-	}
-	close(fd);
-	return strdup(path);
-}
 
 /* A file whose path is longer than the library's first buffer. */
 static void make_long_file(void)
@@ -80,86 +43,12 @@ static void make_long_file(void)
 	free(make_file(long_file + strlen(folder) + 1));
 }
 
-static void remove_folder(void)
-{
-	char command[400];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	if (system(command))
-		fprintf(stderr, "cannot remove %s\n", folder);
-}
-
-/*
- * Run one case of the subject. @settings: "NAME=value" strings up to NULL; a
- * "%" in a value stands for the folder of the files.
- */
-static void run(const char *program, const char *which, char *const *paths,
-		const char *const *settings)
-{
-	char *argv[8] = { (char *)program, (char *)which };
-	static char values[8][1024];
-	char *env[10] = { preload };
-	size_t n = 0;
-
-	for (size_t i = 0; paths && paths[i] && i < 5; i++)
-		argv[2 + i] = paths[i];
-	for (; settings && settings[n] && n < 8; n++) {
-		const char *percent = strchr(settings[n], '%');
-
-		if (percent)
-			snprintf(values[n], sizeof(values[n]), "%.*s%s%s",
-				 (int)(percent - settings[n]), settings[n],
-				 folder, percent + 1);
-		else
-			snprintf(values[n], sizeof(values[n]), "%s",
-				 settings[n]);
-		env[1 + n] = values[n];
-	}
-	trace.argv = argv;
-	trace.env = env;
-	trace_run(&trace);
-}
-
-/* Compare the calls with the lengths first, first + 1, ... */
-static bool calls_are(unsigned long first, const char *expected)
-{
-	char word[64], got[64];
-	bool ok = trace.status == 0;
-	int used;
-
-	if (!ok)
-		printf("# exit status %d\n", trace.status);
-	for (; sscanf(expected, "%63s%n", word, &used) == 1; first++) {
-		expected += used;
-		trace_calls_of(&trace, first, got, sizeof(got));
-		if (strcmp(word, "-") != 0 && strcmp(word, got) != 0) {
-			printf("# mapping %lu: calls %s, expected %s\n", first,
-			       *got ? got : "none", word);
-			ok = false;
-		}
-	}
-	return ok;
-}
-
-#define SETTINGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
-
 /* The case `files`: which of the four files get the flag. */
 static void check_files(const char *name, const char *const *settings,
 			const char *expected)
 {
 	run(subject, "files", files, settings);
 	report(calls_are(FIRST_LENGTH, expected), name);
-}
-
-static void check_output(const char *name, const char *wanted)
-{
-	bool ok = trace.status == 0;
-
-	if (!wanted)
-		ok = ok && !trace.output[0];
-	else
-		ok = ok && strstr(trace.output, wanted);
-	report(ok, name);
 }
 
 static void test_paths(void)
@@ -414,27 +303,13 @@ static void test_setuid(void)
 
 int main(int argc, char **argv)
 {
-	const char *tmp = getenv("TMPDIR");
-
 	if (argc != 4) {
 		fprintf(stderr,
 			"usage: test-preload SUBJECT SETUID-SUBJECT LIBRARY\n");
 		return 2;
 	}
-	subject = argv[1];
 	setuid_subject = argv[2];
-	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", argv[3]);
-	snprintf(folder, sizeof(folder), "%.256s/preload-XXXXXX",
-		 tmp && *tmp && strlen(tmp) <= 256 ? tmp : "/tmp");
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		return 1;
-	}
-	atexit(remove_folder);
-	files[0] = make_file("data.a");
-	files[1] = make_file("data.b");
-	files[2] = make_file("other");
-	files[3] = make_file("with:colon");
+	harness_start(argv[1], argv[3]);
 	make_long_file();
 
 	test_paths();
@@ -445,6 +320,5 @@ int main(int argc, char **argv)
 	test_costs();
 	test_threads();
 	test_setuid();
-	printf("1..%d\n", tests);
-	return failures ? 1 : 0;
+	return harness_end();
 }
