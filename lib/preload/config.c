@@ -220,18 +220,18 @@ static void say_start(const struct config *config, const struct settings *env)
 }
 
 /*
- * Counters in a page of their own, which fork() hands to the child as zeros:
- * each process reports its own mappings.
+ * Memory that fork() hands to the child as zeros: each process reports its own
+ * mappings, and the other threads of the parent are not in the child.
  */
-static struct stats *new_stats(void)
+static void *new_counters(size_t size)
 {
-	long page = raw_mmap(NULL, sizeof(struct stats), PROT_READ | PROT_WRITE,
+	long page = raw_mmap(NULL, size, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (RAW_IS_ERROR(page))
 		return NULL;
-	raw_madvise((void *)page, sizeof(struct stats), MADV_WIPEONFORK);
-	return (struct stats *)page;
+	raw_madvise((void *)page, size, MADV_WIPEONFORK);
+	return (void *)page;
 }
 
 static const struct config *build(const struct settings *env, size_t *size)
@@ -266,8 +266,11 @@ static const struct config *build(const struct settings *env, size_t *size)
 		for (const char *p = config->paths; *p; p += strlen(p) + 1)
 			config->every_path |= glob_matches_everything(p);
 	}
+	if (config->active)
+		config->windows = new_counters(WINDOWS_SIZE);
+	config->active = config->windows != NULL;
 	if (config->active && is_one(env->stats))
-		config->stats = new_stats();
+		config->stats = new_counters(sizeof(struct stats));
 	config->watched = config->active &&
 			  (config->stats || config->verbose >= VERBOSE_MAPPINGS);
 	return config;
@@ -290,7 +293,8 @@ const struct config *config_read(void)
 	env.verbose = get("CEASEFIRE_VERBOSE");
 	env.stats = get("CEASEFIRE_STATS");
 	env.disable = get("CEASEFIRE_DISABLE");
-	config = env.paths ? build(&env, &size) : NULL;
+	config = env.paths && !sandbox_ahead() && !sandbox_inherited() ?
+			 build(&env, &size) : NULL;
 
 	/* Release: pairs with the acquire in config_get(). */
 	if (!atomic_compare_exchange_strong_explicit(&config_published, &winner,
@@ -299,6 +303,8 @@ const struct config *config_read(void)
 						     memory_order_acquire)) {
 		if (config && config->stats)
 			raw_munmap(config->stats, sizeof(struct stats));
+		if (config && config->windows)
+			raw_munmap(config->windows, WINDOWS_SIZE);
 		if (config)
 			raw_munmap((void *)(uintptr_t)config, size);
 		return winner;

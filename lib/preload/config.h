@@ -4,6 +4,8 @@
 #define CEASEFIRE_CONFIG_H
 
 #include "output.h"
+#include "sandbox.h"
+#include "stats.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,14 +16,6 @@ enum verbosity {
 	VERBOSE_WARN = 1,	/* wrong settings, one line each */
 	VERBOSE_START = 2,	/* one line at the start of each process */
 	VERBOSE_MAPPINGS = 3,	/* one line for each mapping of a file */
-};
-
-/* What happened to the mappings of files, counted for CEASEFIRE_STATS. */
-struct stats {
-	atomic_ulong added;	/* the kernel was given the flag */
-	atomic_ulong other_path; /* not in CEASEFIRE_PATHS, or excluded */
-	atomic_ulong unsuitable; /* fixed address, huge pages, own flag, ... */
-	atomic_ulong failed;	/* the mapping failed, with or without it */
 };
 
 /*
@@ -36,6 +30,7 @@ struct config {
 	const char *paths;
 	const char *exclude;
 	struct stats *stats;	/* NULL: not asked for */
+	struct window *windows;	/* never NULL when active */
 	struct output_target output;
 };
 

@@ -2,8 +2,9 @@
 /*
  * mmap.c - mmap() and mmap64() with MAP_FPR for chosen files
  *
- * What: the two symbols that libceasefire-preload.so puts before the C
- *       library's. See libceasefire-preload(7).
+ * What: the symbols that libceasefire-preload.so puts before the C library's to
+ *       add the flag (those in sandbox.c add nothing). See
+ *       libceasefire-preload(7).
  * Who:  any program, through LD_PRELOAD.
  *
  * The program must not notice: same errors, same errno, no lock, no heap, no
@@ -218,18 +219,29 @@ EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd,
 		  off_t offset)
 {
 	const struct config *config = config_get();
+	struct window *window = NULL;
 	long result;
+	void *p;
 
-	if (!config->active)
+	if (config->active)
+		window = window_open(config->windows);
+	if (!window)
 		return finish(raw_mmap(addr, length, prot, flags, fd, offset));
+
 	if (!config->every_path || config->watched ||
-	    !suitable(addr, flags, fd))
-		return map_with_care(config, addr, length, prot, flags, fd,
-				     offset);
-	result = raw_mmap(addr, length, prot, flags | MAP_FPR, fd, offset);
-	if (RAW_IS_ERROR(result))
-		result = raw_mmap(addr, length, prot, flags, fd, offset);
-	return finish(result);
+	    !suitable(addr, flags, fd)) {
+		p = map_with_care(config, addr, length, prot, flags, fd,
+				  offset);
+	} else {
+		result = raw_mmap(addr, length, prot, flags | MAP_FPR, fd,
+				  offset);
+		if (RAW_IS_ERROR(result))
+			result = raw_mmap(addr, length, prot, flags, fd,
+					  offset);
+		p = finish(result);
+	}
+	window_close(window);
+	return p;
 }
 
 /* off_t has 64 bits here: both names mean the same. */
@@ -242,22 +254,10 @@ static __attribute__((constructor)) void start(void)
 	config_get();
 }
 
-static __attribute__((destructor)) void report_stats(void)
+static __attribute__((destructor)) void say_stats(void)
 {
 	const struct config *config = config_get();
-	struct stats *stats = config->stats;
-	struct line line;
 
-	if (!stats)
-		return;
-	line_start(&line);
-	line_number(&line, atomic_load(&stats->added));
-	line_text(&line, " mappings with MAP_FPR, without it: ");
-	line_number(&line, atomic_load(&stats->other_path));
-	line_text(&line, " other path, ");
-	line_number(&line, atomic_load(&stats->unsuitable));
-	line_text(&line, " not suitable, ");
-	line_number(&line, atomic_load(&stats->failed));
-	line_text(&line, " failed");
-	line_send(&line, &config->output);
+	if (config->stats && !sandbox_ahead())
+		stats_say(config->stats, &config->output);
 }

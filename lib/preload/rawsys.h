@@ -3,7 +3,7 @@
  * rawsys.h - system calls that leave no trace in the program
  *
  * What: the few calls the preload library makes, straight to the kernel.
- * Who:  config.c, output.c and mmap.c of this folder.
+ * Who:  config.c, output.c, sandbox.c and mmap.c of this folder.
  *
  * The C library's wrappers set errno, may be cancellation points (open, write)
  * and may be interposed by someone else. Inside somebody's mmap() none of that
@@ -89,6 +89,21 @@ static inline long raw_fstat(int fd, struct stat *st)
 static inline long raw_write(int fd, const void *buf, size_t size)
 {
 	return raw4(SYS_write, fd, (long)buf, (long)size, 0);
+}
+
+static inline long raw_openat(int folder, const char *path, int flags)
+{
+	return raw4(SYS_openat, folder, (long)path, flags, 0);
+}
+
+static inline long raw_read(int fd, void *buf, size_t size)
+{
+	return raw4(SYS_read, fd, (long)buf, (long)size, 0);
+}
+
+static inline long raw_close(int fd)
+{
+	return raw4(SYS_close, fd, 0, 0, 0);
 }
 
 static inline long raw_getpid(void)

@@ -50,6 +50,8 @@ struct trace {
 #define MARK_COUNT_ON 0x7e57c001UL
 #define MARK_COUNT_OFF 0x7e57c002UL
 #define MARK_DETACH 0x7e57c003UL
+#define MARK_HELD 0x7e57c004UL
+#define MARK_MAPPING 0x7e57c005UL
 
 void trace_run(struct trace *trace);
 void trace_calls_of(const struct trace *trace, unsigned long length, char *text,
