@@ -48,11 +48,16 @@ struct settings {
 	const char *disable;
 };
 
-static const char *get(const char *name)
+/* Of @env, NULL when it is empty: the C library may not have started yet. */
+static const char *get(char **env, const char *name)
 {
-	const char *value = secure_getenv(name);
+	size_t length = strlen(name);
 
-	return value && *value ? value : NULL;
+	for (; *env; env++) {
+		if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+			return (*env)[length + 1] ? *env + length + 1 : NULL;
+	}
+	return NULL;
 }
 
 static bool is_one(const char *value)
@@ -124,13 +129,13 @@ static void warn(const struct config *config, const char *what,
 		return;
 	line_start(&line);
 	line_text(&line, what);
-	line_bytes(&line, value, length);
+	line_name(&line, value, length);
 	line_send(&line, &config->output);
 }
 
-static void warn_about_unknown(const struct config *config)
+static void warn_about_unknown(const struct config *config, char **env)
 {
-	for (char **entry = environ; *entry; entry++) {
+	for (char **entry = env; *entry; entry++) {
 		const char *name = *entry + strlen(PREFIX);
 		size_t length, i;
 
@@ -208,7 +213,7 @@ static void say_start(const struct config *config, const struct settings *env)
 	line_start(&line);
 	if (config->active) {
 		line_text(&line, "MAP_FPR for files that match ");
-		line_text(&line, env->paths);
+		line_name(&line, env->paths, strlen(env->paths));
 	} else {
 		line_text(&line, "does nothing: ");
 		line_text(&line, is_one(env->disable) ? "CEASEFIRE_DISABLE=1" :
@@ -276,25 +281,22 @@ static const struct config *build(const struct settings *env, size_t *size)
 	return config;
 }
 
-/* The slow path of config_get(). */
-const struct config *config_read(void)
+static const struct config *read_from(char **env)
 {
-	const struct config *config, *winner = NULL;
-	struct settings env;
+	const struct config *config = NULL, *winner = NULL;
+	struct settings set = {
+		.paths = get(env, "CEASEFIRE_PATHS"),
+		.exclude = get(env, "CEASEFIRE_EXCLUDE"),
+		.exe = get(env, "CEASEFIRE_EXE"),
+		.verbose = get(env, "CEASEFIRE_VERBOSE"),
+		.stats = get(env, "CEASEFIRE_STATS"),
+		.disable = get(env, "CEASEFIRE_DISABLE"),
+	};
 	size_t size;
 
-	/* Before the C library has started: decide later. */
-	if (!environ)
-		return &idle;
-
-	env.paths = get("CEASEFIRE_PATHS");
-	env.exclude = get("CEASEFIRE_EXCLUDE");
-	env.exe = get("CEASEFIRE_EXE");
-	env.verbose = get("CEASEFIRE_VERBOSE");
-	env.stats = get("CEASEFIRE_STATS");
-	env.disable = get("CEASEFIRE_DISABLE");
-	config = env.paths && !sandbox_ahead() && !sandbox_inherited() ?
-			 build(&env, &size) : NULL;
+	if (set.paths && !getauxval(AT_SECURE) && !sandbox_ahead() &&
+	    !sandbox_inherited())
+		config = build(&set, &size);
 
 	/* Release: pairs with the acquire in config_get(). */
 	if (!atomic_compare_exchange_strong_explicit(&config_published, &winner,
@@ -311,11 +313,24 @@ const struct config *config_read(void)
 	}
 	if (!config)
 		return &idle;
-	if (!is_one(env.disable)) {
-		warn_about_unknown(config);
-		warn_about_values(config, &env);
+	if (!is_one(set.disable)) {
+		warn_about_unknown(config, env);
+		warn_about_values(config, &set);
 	}
-	say_start(config, &env);
+	say_start(config, &set);
 	raw_mprotect((void *)(uintptr_t)config, size, PROT_READ);
 	return config;
+}
+
+/* The slow path of config_get(). Before the C library has started: decide later. */
+const struct config *config_read(void)
+{
+	return environ ? read_from(environ) : &idle;
+}
+
+/* At the start of the program, with the environment that it was given. */
+void config_start(char **env)
+{
+	if (!atomic_load_explicit(&config_published, memory_order_acquire))
+		read_from(env);
 }

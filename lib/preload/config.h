@@ -38,6 +38,7 @@ extern _Atomic(const struct config *) config_published
 	__attribute__((visibility("hidden")));
 
 const struct config *config_read(void);
+void config_start(char **env);
 
 /* The one configuration of this process, never NULL. */
 static inline const struct config *config_get(void)

@@ -178,7 +178,7 @@ report(const struct config *config, enum verdict verdict, size_t length, int fd,
 		name_of_link(name, fd);
 		n = raw_readlink(name, path, sizeof(path));
 		line_text(&line, " of ");
-		line_bytes(&line, path, n > 0 ? (size_t)n : 0);
+		line_name(&line, path, n > 0 ? (size_t)n : 0);
 	}
 	line_send(&line, &config->output);
 }
@@ -249,9 +249,15 @@ _Static_assert(sizeof(off_t) == 8, "mmap64 must be the same as mmap");
 EXPORT void *mmap64(void *addr, size_t length, int prot, int flags, int fd,
 		    off_t offset) __attribute__((alias("mmap")));
 
-static __attribute__((constructor)) void start(void)
+/*
+ * Before any other library's constructor (-z initfirst): what descriptor 2 is
+ * must be known before somebody's file can take its number.
+ */
+static __attribute__((constructor)) void start(int argc, char **argv, char **env)
 {
-	config_get();
+	(void)argc;
+	(void)argv;
+	config_start(env);
 }
 
 static __attribute__((destructor)) void say_stats(void)

@@ -17,7 +17,6 @@
 #endif
 
 #include <stddef.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 /* The kernel returns errors as the last 4095 values of the address space. */
@@ -79,11 +78,6 @@ static inline long raw_readlink(const char *path, char *buf, size_t size)
 static inline long raw_access(const char *path, int mode)
 {
 	return raw4(SYS_access, (long)path, mode, 0, 0);
-}
-
-static inline long raw_fstat(int fd, struct stat *st)
-{
-	return raw4(SYS_fstat, fd, (long)st, 0, 0);
 }
 
 static inline long raw_write(int fd, const void *buf, size_t size)
