@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ceasefire.errors import UsageError
+from ceasefire.program import is_asan
+
+# Of the thread that is going to become the program.
+_STATUS = Path("/proc/thread-self/status")
 
 
 def variables(
@@ -14,17 +18,35 @@ def variables(
     """Return the variables to set.
 
     globs: which files; none means all. A glob cannot hold a colon, as the colon separates them.
-    inherited_preload: the user's own LD_PRELOAD, which stays in force after ours.
+    inherited_preload: the user's own LD_PRELOAD, which stays in force after ours; the runtime of
+    AddressSanitizer stays first.
     """
     for text in (*globs, *excludes):
         if ":" in text or not text:
             raise UsageError(f"'{text}': a glob is not empty and has no colon; use ? in its place")
     if re.search(r"[\s:]", str(library)):
         raise UsageError(f"{library}: the loader takes no preload library with a space or a colon")
+    libraries = re.findall(r"[^\s:]+", inherited_preload)
+    libraries.insert(1 if asan_first(inherited_preload) else 0, str(library))
     values = {
         "CEASEFIRE_PATHS": ":".join(globs) if globs else "*",
-        "LD_PRELOAD": f"{library}:{inherited_preload}" if inherited_preload else str(library),
+        "LD_PRELOAD": ":".join(libraries),
     }
     if excludes:
         values["CEASEFIRE_EXCLUDE"] = ":".join(excludes)
     return values
+
+
+def asan_first(preloaded: str) -> bool:
+    """Say whether a value of LD_PRELOAD begins with the runtime of AddressSanitizer."""
+    libraries = re.findall(r"[^\s:]+", preloaded)
+    return bool(libraries) and is_asan(libraries[0])
+
+
+def filter_is_on() -> bool:
+    """Say whether the kernel filters our system calls, and so those of what we start."""
+    try:
+        text = _STATUS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True  # as the library sees it
+    return re.search(r"^Seccomp:\s*[^0\s]", text, re.MULTILINE) is not None

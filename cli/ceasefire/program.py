@@ -7,25 +7,43 @@ executing the program will say what is wrong.
 """
 
 import os
+import re
 import shutil
 import stat
 import struct
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
+
+# An obstacle that is none where this runtime is preloaded, too.
+ASAN = "built with AddressSanitizer, whose runtime must come first"
 
 # So many interpreters of interpreters the kernel follows.
 _SCRIPTS = 5
 _SCRIPT_LINE = 256
 _CLASS_64 = 2
+_PT_LOAD = 1
+_PT_DYNAMIC = 2
 _PT_INTERP = 3
+_DT_NEEDED = 1
+_DT_STRTAB = 5
 # e_type .. e_phnum of a little-endian 64-bit ELF header
 _ELF_HEADER = struct.Struct("<16xHHIQQQIHHH")
+# p_type .. p_filesz of a program header
+_PROGRAM_HEADER = struct.Struct("<IIQQQQ")
+_DYNAMIC = struct.Struct("<qQ")
+# No table of a real program is larger; a damaged header may ask for gigabytes.
+_MOST = 1 << 20
+_MOST_NAME = 4096
+_ASAN = re.compile(r"lib(clang_rt\.)?asan\b.*\.so\b")
 
 
 def binary_of(name: str) -> Path | None:
     """Return what the kernel executes for a command: a script's interpreter, else its file."""
     found = shutil.which(name)
     for _ in range(_SCRIPTS):
-        if found is None:
+        # Opening a FIFO waits for somebody to write to it.
+        if found is None or not Path(found).is_file():
             break
         try:
             with Path(found).open("rb") as file:
@@ -42,19 +60,54 @@ def binary_of(name: str) -> Path | None:
 def preload_obstacle(path: Path) -> str:
     """Say why the loader would not preload our library into a program; empty if nothing does."""
     try:
+        if not path.is_file():
+            return ""
         with path.open("rb") as file:
-            head = file.read(_ELF_HEADER.size)
-            if head[:4] != b"\x7fELF" or len(head) < _ELF_HEADER.size:
-                return ""
-            if head[4] != _CLASS_64:
-                return "a 32-bit program"
-            *_, offset, _, _, _, size, number = _ELF_HEADER.unpack(head)
-            file.seek(offset)
-            table = file.read(size * number)
+            return _obstacle_in(file)
     except (OSError, ValueError):  # the latter for an offset beyond any file
         return ""
-    kinds = [table[at : at + 4] for at in range(0, len(table), size or 1)]
-    return "" if struct.pack("<I", _PT_INTERP) in kinds else "statically linked"
+
+
+def is_asan(library: str) -> bool:
+    """Say whether a library is AddressSanitizer's runtime, which refuses to come second."""
+    return _ASAN.match(Path(library).name) is not None
+
+
+def _obstacle_in(file: BinaryIO) -> str:
+    head = file.read(_ELF_HEADER.size)
+    if head[:4] != b"\x7fELF" or len(head) < _ELF_HEADER.size:
+        return ""
+    if head[4] != _CLASS_64:
+        return "a 32-bit program"
+    *_, offset, _, _, _, size, number = _ELF_HEADER.unpack(head)
+    table = _read_at(file, offset, size * number)
+    rows = range(0, len(table) - _PROGRAM_HEADER.size + 1, max(size, _PROGRAM_HEADER.size))
+    segments = [_PROGRAM_HEADER.unpack_from(table, at) for at in rows]
+    if all(segment[0] != _PT_INTERP for segment in segments):
+        return "statically linked"
+    if any(map(is_asan, _needed(file, segments))):
+        return ASAN
+    return ""
+
+
+def _needed(file: BinaryIO, segments: list[tuple[int, ...]]) -> Iterator[str]:
+    """Yield the libraries that an ELF file names."""
+    dynamic = next(((s[2], s[5]) for s in segments if s[0] == _PT_DYNAMIC), (0, 0))
+    table = _read_at(file, *dynamic)
+    whole = len(table) // _DYNAMIC.size * _DYNAMIC.size
+    entries = list(_DYNAMIC.iter_unpack(table[:whole]))
+    strings = next((value for tag, value in entries if tag == _DT_STRTAB), 0)
+    for kind, _, offset, address, _, size in segments:
+        if kind == _PT_LOAD and address <= strings < address + size:
+            for value in (value for tag, value in entries if tag == _DT_NEEDED):
+                name = _read_at(file, offset + strings - address + value, _MOST_NAME)
+                yield os.fsdecode(name.partition(b"\0")[0])
+            return
+
+
+def _read_at(file: BinaryIO, offset: int, length: int) -> bytes:
+    file.seek(offset)
+    return file.read(min(length, _MOST))
 
 
 def gains_privileges(path: Path) -> bool:

@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 
-from ceasefire import counters, prctl, way
+from ceasefire import counters, prctl, preload, way
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Unsupported, UsageError
 
@@ -85,6 +85,8 @@ def set_context(args: argparse.Namespace) -> None:
 def require_reach(how: way.Way, args: argparse.Namespace, program: str) -> None:
     """Raise when the way does nothing for the program."""
     why = way.obstacle(how, program)
+    if how.limit is None and preload.filter_is_on():
+        why = "a seccomp filter is on here (a container, a service), so the preload library sleeps"
     if not why:
         return
     if args.path or args.exclude:

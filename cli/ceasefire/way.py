@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ceasefire import paths, prctl, preload
 from ceasefire.errors import Unsupported, UsageError
-from ceasefire.program import binary_of, gains_privileges, preload_obstacle
+from ceasefire.program import ASAN, binary_of, gains_privileges, preload_obstacle
 from ceasefire.sizes import parse_size
 
 
@@ -84,7 +84,7 @@ def obstacle(way: Way, command: str) -> str:
     if way.limit is not None or binary is None:
         return ""
     what = preload_obstacle(binary)
-    if not what:
+    if not what or (what == ASAN and preload.asan_first(way.variables.get("LD_PRELOAD", ""))):
         return ""
     subject = command if Path(command).name == binary.name else f"{binary} of {command}"
     return f"{subject} is {what}, so no library can be preloaded"

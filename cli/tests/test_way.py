@@ -6,15 +6,27 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ceasefire import counters, prctl, program, way
+from ceasefire import counters, prctl, preload, program, way
 from ceasefire.__main__ import main
 from ceasefire.errors import Unsupported, UsageError
 
+ASAN = "libasan.so"
+# Sets up a seccomp filter that allows everything, and becomes the command.
+FILTERED = """
+import ctypes, os, struct, sys
+code = ctypes.create_string_buffer(struct.pack("<HBBI", 6, 0, 0, 0x7FFF0000))
+program = struct.pack("<HxxxxxxQ", 1, ctypes.addressof(code))
+call = ctypes.CDLL(None, use_errno=True).prctl
+if call(38, 1, 0, 0, 0) or call(22, 2, program, 0, 0):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 Runner = Callable[..., "subprocess.CompletedProcess[str]"]
 ELF_32 = b"\x7fELF\x01\x01\x01".ljust(64, b"\0")
 
@@ -133,14 +145,95 @@ def test_obstacle_is_seen_in_the_program(flags: list[str], obstacle: str, tmp_pa
         (b"\x7fELF", ""),
         (b"\x7fELF\x02\x01\x01".ljust(64, b"\xff"), ""),
         (b"\x7fELF\x02\x01\x01".ljust(64, b"\0"), "statically linked"),
+        (
+            b"\x7fELF\x02\x01\x01".ljust(52, b"\0") + b"\0\0\xff\xff\xff\xff".ljust(12, b"\0"),
+            "statically linked",
+        ),
         (b"", ""),
     ],
-    ids=["32 bit", "cut off", "offset", "no table", "empty"],
+    ids=["32 bit", "cut off", "offset", "no table", "4 GiB", "empty"],
 )
 def test_damaged_programs_are_no_traceback(content: bytes, obstacle: str, tmp_path: Path) -> None:
     path = tmp_path / "program"
     path.write_bytes(content)
     assert program.preload_obstacle(path) == obstacle
+
+
+def test_asan_has_to_come_first(tmp_path: Path) -> None:
+    path = build(tmp_path, "checked", "-fsanitize=address")
+    assert program.preload_obstacle(path) == program.ASAN
+    assert "AddressSanitizer" in way.obstacle(way.Way(""), str(path))
+    found = way.Way("", variables={"LD_PRELOAD": f"/lib/{ASAN}:/lib/ours.so"})
+    assert way.obstacle(found, str(path)) == ""
+    assert program.preload_obstacle(build(tmp_path, "threads", "-fsanitize=thread")) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "asan"),
+    [
+        ("/usr/lib/libasan.so", True),
+        ("libasan.so.8", True),
+        ("libclang_rt.asan-x86_64.so", True),
+        ("libclang_rt.asan.so", True),
+        ("libasanity.so", False),
+        ("libc.so.6", False),
+        ("", False),
+    ],
+)
+def test_names_of_the_runtime(name: str, asan: bool) -> None:
+    assert program.is_asan(name) == asan
+    assert preload.asan_first(f" {name}:/lib/mine.so") == asan
+
+
+def test_runtime_of_asan_stays_first() -> None:
+    found = preload.variables(Path("/ours.so"), [], [], f"/lib/{ASAN} /lib/mine.so")
+    assert found["LD_PRELOAD"] == f"/lib/{ASAN}:/ours.so:/lib/mine.so"
+    found = preload.variables(Path("/ours.so"), [], [], "/lib/mine.so:/lib/other.so")
+    assert found["LD_PRELOAD"] == "/ours.so:/lib/mine.so:/lib/other.so"
+
+
+@pytest.mark.parametrize(
+    ("status", "on"),
+    [
+        ("Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n", False),
+        ("Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n", True),
+        ("Name:\tx\nSeccomp:\t1\n", True),
+        ("Name:\tx\n", False),
+        (None, True),
+    ],
+    ids=["none", "filter", "strict", "kernel without", "no /proc"],
+)
+def test_filter_of_this_process(
+    status: str | None, on: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "status"
+    if status is not None:
+        path.write_text(status)
+    monkeypatch.setattr(preload, "_STATUS", path)
+    assert preload.filter_is_on() == on
+
+
+def test_under_a_filter_path_is_a_line(root: Path, library: Path) -> None:
+    command = [sys.executable, "-m", "ceasefire", "run", "--path", "*", "--", "true"]
+    done = subprocess.run(
+        [sys.executable, "-c", FILTERED, *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root / "cli")},
+        timeout=100,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "a seccomp filter is on here" in done.stderr
+    assert "leave --path and --exclude out" in done.stderr
+
+
+def test_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path, 0o755)
+    assert program.preload_obstacle(path) == ""
+    assert program.binary_of(str(path)) == path
 
 
 def test_what_is_not_there_has_no_obstacle(tmp_path: Path) -> None:
