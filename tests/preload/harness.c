@@ -70,7 +70,8 @@ void run(const char *program, const char *which, char *const *paths,
 	 const char *const *settings)
 {
 	char *argv[8] = { (char *)program, (char *)which };
-	static char values[8][1024];
+	/* The longest string that the kernel takes. */
+	static char values[8][131072];
 	char *env[10] = { preload };
 	size_t n = 0;
 
@@ -137,10 +138,17 @@ static void refuse_filter(void)
 void harness_start(const char *program, const char *library)
 {
 	const char *tmp = getenv("TMPDIR");
+	/* Of a relative name the linker asks where it is: one call more. */
+	char *whole = realpath(library, NULL);
 
 	refuse_filter();
 	subject = program;
-	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", library);
+	if (!whole) {
+		perror(library);
+		exit(1);
+	}
+	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", whole);
+	free(whole);
 	snprintf(folder, sizeof(folder), "%.256s/preload-XXXXXX",
 		 tmp && *tmp && strlen(tmp) <= 256 ? tmp : "/tmp");
 	if (!mkdtemp(folder)) {

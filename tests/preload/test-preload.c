@@ -5,7 +5,7 @@
  * What: runs `subject` under the library with many settings and compares the
  *       mmap() calls that reach the kernel with what they must be. Needs no
  *       kernel with FPR: see tracer.c.
- * Use:  test-preload SUBJECT SETUID-SUBJECT LIBRARY
+ * Use:  test-preload SUBJECT SETUID-SUBJECT OWN-MMAP LIBRARY
  *       The second one needs no library of its own.
  */
 #include "harness.h"
@@ -89,6 +89,41 @@ static void test_paths(void)
 	check_files("another executable",
 		    SETTINGS("CEASEFIRE_PATHS=*", "CEASEFIRE_EXE=/no/subject"),
 		    "p p p p");
+}
+
+/* As long as a variable can be: many patterns, then the one that matches. */
+static char *long_setting(const char *name, const char *last)
+{
+	const size_t size = 131072 - sizeof(folder);
+	char *text = malloc(size);
+	size_t n = (size_t)snprintf(text, size, "%s=", name);
+
+	for (; n + 10 + strlen(last) < size; n += 4)
+		memcpy(text + n, "/no:", 5);
+	strcpy(text + n, last);
+	return text;
+}
+
+static void test_odd_settings(void)
+{
+	check_files("as long as they can be",
+		    SETTINGS(long_setting("CEASEFIRE_PATHS", "%/*.[ab]"),
+			     long_setting("CEASEFIRE_EXCLUDE", "%/*.b"),
+			     long_setting("CEASEFIRE_EXE", "subject")),
+		    "f p p p");
+	check_files("nothing but colons",
+		    SETTINGS("CEASEFIRE_PATHS=:::", "CEASEFIRE_EXE=:"),
+		    "p p p p");
+	check_files("unfinished patterns",
+		    SETTINGS("CEASEFIRE_PATHS=[:%/*.a:/[!:\\",
+			     "CEASEFIRE_EXCLUDE=[!]:\\"), "f p p p");
+	check_files("a number that is none",
+		    SETTINGS("CEASEFIRE_PATHS=%/*.a", "CEASEFIRE_VERBOSE=99999999999999999999",
+			     "CEASEFIRE_STATS=-1", "CEASEFIRE_DISABLE=11"),
+		    "f p p p");
+	check_files("the first of two", SETTINGS("CEASEFIRE_PATHS=%/*.a",
+						 "CEASEFIRE_PATHS=*"),
+		    "f p p p");
 }
 
 static void test_odd_files(void)
@@ -263,6 +298,13 @@ static void test_threads(void)
 	trace.only_start = false;
 }
 
+/* What a program calls mmap itself is its own affair. */
+static void test_own(const char *program)
+{
+	run(program, "own", files, SETTINGS("CEASEFIRE_PATHS=*"));
+	report(calls_are(FIRST_LENGTH, "p"), "a program with its own mmap");
+}
+
 /* The dynamic linker keeps the library out of a setuid program. */
 static void test_setuid(void)
 {
@@ -303,22 +345,24 @@ static void test_setuid(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 4) {
+	if (argc != 5) {
 		fprintf(stderr,
-			"usage: test-preload SUBJECT SETUID-SUBJECT LIBRARY\n");
+			"usage: test-preload SUBJECT SETUID-SUBJECT OWN-MMAP LIBRARY\n");
 		return 2;
 	}
 	setuid_subject = argv[2];
-	harness_start(argv[1], argv[3]);
+	harness_start(argv[1], argv[4]);
 	make_long_file();
 
 	test_paths();
+	test_odd_settings();
 	test_odd_files();
 	test_flags();
 	test_kernels();
 	test_output();
 	test_costs();
 	test_threads();
+	test_own(argv[3]);
 	test_setuid();
 	return harness_end();
 }
