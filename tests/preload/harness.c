@@ -142,8 +142,8 @@ void harness_start(const char *program, const char *library)
 	char *whole = realpath(library, NULL);
 
 	refuse_filter();
-	subject = program;
-	if (!whole) {
+	subject = realpath(program, NULL);
+	if (!subject || !whole) {
 		perror(library);
 		exit(1);
 	}
