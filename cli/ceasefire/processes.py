@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Starts and ends process groups that are not ours; used by the harness and the test driver."""
+"""Starts and ends processes with ours; used by the harness, its disks and the test driver."""
 
 import contextlib
 import os
@@ -7,7 +7,12 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+
+from ceasefire import paths
+from ceasefire.errors import Failure
 
 _POLL = 0.02
 
@@ -45,3 +50,30 @@ def kill_group(process: subprocess.Popen[bytes], wait: float) -> None:
                 return
             time.sleep(_POLL)
     process.wait()
+
+
+def end_with_parent(signal_name: str) -> list[str]:
+    """Return the words before a command that let the kernel end it when its parent is gone."""
+    setpriv = paths.find_program("setpriv")
+    if setpriv is None:
+        raise Failure("setpriv is missing: install util-linux")
+    return [setpriv, "--pdeathsig", signal_name, "--"]
+
+
+@contextlib.contextmanager
+def signals_raise() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the stack as Ctrl-C does, so that what was started is ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -136,8 +136,7 @@ def _guest(args: argparse.Namespace) -> GuestSpec:
     )
     check_spec(spec)
     disks = []
-    for text in args.data:
-        directory = Path(text).resolve()
+    for directory in dict.fromkeys(Path(text).resolve() for text in args.data):
         disks.append(DiskSpec("image", str(ext4_image(directory)), mount=str(directory)))
     return replace(spec, disks=tuple(disks))
 

@@ -1,15 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ceasefire try` without a guest: its samples, its verdict, its table, its images."""
-
-import subprocess
-from pathlib import Path
-
-import pytest
+"""`ceasefire try` without a guest: its samples, its verdict, its table."""
 
 from ceasefire import trial
 from ceasefire.counters import RECEIVED
-from ceasefire.errors import UsageError
-from ceasefire.vm import disks
 
 COUNTS_OFF = f"{RECEIVED}=1000 nr_tlb_remote_flush=500 fpr_skip=0"
 COUNTS_ON = f"{RECEIVED}=4 nr_tlb_remote_flush=3 fpr_skip=998"
@@ -86,49 +79,3 @@ def test_why_nothing_was_skipped_is_told_in_words() -> None:
         "pages were written through the mapping (fpr_flush_dirty 7)",
         "no other CPU ran the program (fpr_flush_local 1)",
     ]
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """Make a small directory tree with a name that needs quoting."""
-    folder = tmp_path / "a tree"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "one.txt").write_text("one\n")
-    (folder / "sub" / "two.txt").write_text("two\n")
-    return folder
-
-
-def test_image_holds_the_files_and_is_kept(tree: Path, empty_build: Path) -> None:
-    image = disks.ext4_image(tree)
-    stamp = image.stat().st_ino
-    assert disks.ext4_image(tree).stat().st_ino == stamp
-    done = subprocess.run(
-        ["/usr/sbin/debugfs", "-R", "cat /sub/two.txt", image],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout == "two\n"
-    assert [path.name for path in image.parent.iterdir()] == [image.name]
-
-
-def test_changed_file_makes_another_image(tree: Path, empty_build: Path) -> None:
-    first = disks.ext4_image(tree)
-    (tree / "one.txt").write_text("something else\n")
-    assert disks.ext4_image(tree) != first
-
-
-def test_failed_image_leaves_nothing(
-    tree: Path, empty_build: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(disks, "_MARGIN", -(1 << 40))
-    with pytest.raises(Exception, match="no image"):
-        disks.ext4_image(tree)
-    assert list((empty_build / "disks").iterdir()) == []
-
-
-def test_empty_directory_is_wrong_use(tmp_path: Path, empty_build: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="empty"):
-        disks.ext4_image(tmp_path / "empty")

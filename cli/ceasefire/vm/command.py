@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ceasefire import paths
 from ceasefire.errors import Failure
+from ceasefire.processes import end_with_parent
 from ceasefire.sizes import parse_size
 from ceasefire.vm import emulator
 from ceasefire.vm.spec import DiskSpec, GuestSpec
@@ -65,14 +66,6 @@ def require_host() -> str:
     if found is None:
         raise Failure("virtme-ng is missing: run `make deps` first")
     return found
-
-
-def end_with_parent(signal_name: str) -> list[str]:
-    """Return the words before a command that let the kernel end it when its parent is gone."""
-    setpriv = paths.find_program("setpriv")
-    if setpriv is None:
-        raise Failure("setpriv is missing: install util-linux")
-    return [setpriv, "--pdeathsig", signal_name, "--"]
 
 
 def emulator_script(program: str, log: Path, messages: Path) -> str:

@@ -8,21 +8,19 @@ kernel ends virtme-run and QEMU after it (setpriv --pdeathsig).
 
 import contextlib
 import os
-import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from ceasefire import paths
 from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.output import progress
-from ceasefire.processes import keep_nice, kill_group
+from ceasefire.processes import keep_nice, kill_group, signals_raise
 from ceasefire.sizes import parse_size
 from ceasefire.vm import accel, emulator, initramfs, klog
 from ceasefire.vm.command import (
@@ -117,7 +115,7 @@ def _boot(
 ) -> GuestResult:
     """Boot once; `spec.accel` is what to use by now."""
     log = new_log(name, ".klog")
-    with run_directory("vm") as directory, _signals_raise():
+    with run_directory("vm") as directory, signals_raise():
         script = directory / "guest.sh"
         script.write_text(guest_script(spec, command, where), encoding="utf-8")
         qemu, messages = directory / "qemu", directory / "messages"
@@ -238,25 +236,6 @@ class _Pump(threading.Thread):
                     self.sink(chunk)
                 except OSError as error:
                     self.error = error
-
-
-@contextlib.contextmanager
-def _signals_raise() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind the stack as Ctrl-C does, so that the guest is killed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _append_messages(log: Path, messages: Path) -> None:
