@@ -27,6 +27,7 @@ from ceasefire.trial import OFF, ON
 _SWITCH = counters.SYSFS / "fpr" / "enabled"
 _WORK = Path("/run/ceasefire-try")
 _TEXT_LINES = 20
+_TEXT_BYTES = 500
 _PRELOAD_FAILED = b"cannot be preloaded"
 
 
@@ -145,4 +146,4 @@ def main(text: str) -> int:
 
 def _texts(lines: list[bytes]) -> None:
     for line in lines:
-        print("text", line.decode(errors="replace"), flush=True)
+        print("text", line[:_TEXT_BYTES].decode(errors="replace"), flush=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ceasefire.counters import RECEIVED, SENT, SKIPPED
+from ceasefire.errors import Failure
 from ceasefire.reasons import GROUPS, is_reason, words
 
 OFF = "off"
@@ -83,9 +84,16 @@ def parse(lines: Iterable[str]) -> Trial:
         if kind == "text":
             texts.append(rest)
         elif kind == "sample":
-            mode, number, status, usec, same, *pairs = rest.split()
-            values = {n: int(v) for n, _, v in (pair.partition("=") for pair in pairs)}
-            samples.append(Sample(mode, int(number), int(status), int(usec), same == "1", values))
+            # The program is root in the guest and may print what it likes.
+            try:
+                mode, number, status, usec, same, *pairs = rest.split()
+                values = {n: int(v) for n, _, v in (pair.partition("=") for pair in pairs)}
+                sample = Sample(mode, int(number), int(status), int(usec), same == "1", values)
+            except ValueError:
+                raise Failure(
+                    "the runs in the guest failed: a sample that makes no sense"
+                ) from None
+            samples.append(sample)
     return Trial(tuple(samples), tuple(texts))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ending a guest: time limit, Ctrl-C, closed output. A shell script stands in for virtme-run.
+"""Ending a guest: time limit, Ctrl-C, closed output, too much output, what a guest can do to this
+machine. A shell script stands in for virtme-run and QEMU.
 
 The stand-in starts a grandchild in the background as virtme-run starts QEMU, so that what is
 checked is that the whole process group goes and nothing stays behind.
@@ -7,6 +8,7 @@ checked is that the whole process group goes and nothing stays behind.
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -16,11 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire.errors import GuestError, GuestTimeout, Interrupted
-from ceasefire.vm import GuestSpec, accel, run_guest
+from ceasefire import trial
+from ceasefire.errors import Failure, GuestError, GuestTimeout, Interrupted
+from ceasefire.vm import GuestSpec, accel, command, klog, run_guest
 
 SLEEPER = "sleep 600 & echo $! >$PIDFILE; wait"
 WAIT = 30.0
+LIMIT = 1 << 20
+# The stand-in prints megabytes each second; a run that is not ended takes this long.
+PATIENCE = 600.0
+MESSAGES = "messages=$(sed -n 's/.* 2>\\(.*\\)/\\1/p' \"$2\")"
 
 
 @pytest.fixture
@@ -256,3 +263,120 @@ def test_without_the_device_nothing_is_booted(
 ) -> None:
     monkeypatch.setattr(accel, "DEVICE", tmp_path / "none")
     assert not accel.kvm_works(lambda: pytest.fail("booted"))
+
+
+# What a guest can do to this machine
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the limits small."""
+    monkeypatch.setattr("ceasefire.vm.guest.LOG_LIMIT", LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("yes >>$log", "on its console"),
+        (f"{MESSAGES}; yes >>$messages", "of messages of QEMU"),
+        ("yes", "on standard output"),
+        ("yes >&2", "on standard error"),
+    ],
+)
+def test_guest_that_prints_for_ever_is_ended(
+    where: str, what: str, stand_in: Path, empty_build: Path
+) -> None:
+    write(stand_in, f"{marks(0)}; {where}")
+    result = run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"], limit=LIMIT)
+    assert not result.timed_out
+    with pytest.raises(GuestError, match=f"printed more than 1 MiB {what}, guest killed"):
+        result.check()
+    assert max(result.log.stat().st_size, len(result.stdout), len(result.stderr)) <= LIMIT + 1000
+    last = result.log.read_bytes().splitlines()[-1].decode()
+    assert last == f"ceasefire vm: cut here: the guest printed more than 1 MiB {what} and was ended"
+    assert no_leftovers(empty_build)
+
+
+def test_guest_that_ends_after_too_much_fails_too(stand_in: Path) -> None:
+    write(stand_in, f"{marks(0)}; head -c {LIMIT + 1} /dev/zero >>$log")
+    with pytest.raises(GuestError, match="more than 1 MiB on its console"):
+        run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"]).check()
+
+
+def test_as_much_as_the_limit_is_kept_whole(stand_in: Path) -> None:
+    text = "head -c 1048000 /dev/zero"
+    write(stand_in, f"{text} >>$log; {text}; {text} >&2; {marks(4)}")
+    result = run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"], limit=LIMIT)
+    assert result.check() == 4
+    assert (len(result.stdout), len(result.stderr)) == (1048000, 1048000)
+    assert result.log.read_bytes().startswith(bytes(1048000))
+
+
+def test_complaint_before_the_cut_is_still_told(stand_in: Path) -> None:
+    write(stand_in, "echo '[    1.5] BUG: Bad page state in process a' >>$log; yes >>$log")
+    with pytest.raises(GuestError, match="Bad page state"):
+        run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"]).check()
+
+
+def test_output_that_is_not_kept_has_no_limit(stand_in: Path) -> None:
+    write(stand_in, f"head -c {3 * LIMIT} /dev/zero; {marks(0)}")
+    size = 0
+
+    def count(chunk: bytes) -> None:
+        nonlocal size
+        size += len(chunk)
+
+    run_guest(GuestSpec(accel="tcg"), ["x"], stdout=count, limit=None).check()
+    assert size == 3 * LIMIT
+
+
+def test_reader_that_fails_in_any_way_does_not_block_the_guest(
+    stand_in: Path, empty_build: Path
+) -> None:
+    write(stand_in, f"head -c 1000000 /dev/zero; {marks(0)}")
+
+    def broken(_chunk: bytes) -> None:
+        raise KeyError("what the guest did not say")
+
+    with pytest.raises(KeyError):
+        run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"], stdout=broken)
+    assert no_leftovers(empty_build)
+
+
+def test_files_of_a_guest_are_private(stand_in: Path, empty_build: Path) -> None:
+    seen = empty_build / "seen"
+    write(stand_in, f'stat -c %a "${{2%/*}}" "${{2%/*}}/.." "$log" >{seen}; {marks(0)}')
+    result = run_guest(GuestSpec(accel="tcg"), ["x"])
+    assert seen.read_text().split() == ["700", "700", "600"]
+    assert stat.S_IMODE(result.log.stat().st_mode) == 0o600
+
+
+def test_no_core_and_no_file_for_a_status(tmp_path: Path) -> None:
+    text = command.emulator_script("qemu", tmp_path / "console", tmp_path / "messages")
+    assert "ulimit -c 0\n" in text
+    assert "file,id=ret,path=*) word=null,id=ret" in text
+
+
+def test_name_that_is_not_utf8(stand_in: Path) -> None:
+    write(stand_in, f"{marks(0)}")
+    run_guest(GuestSpec(accel="tcg"), ["cat", "\udcff"]).check()
+
+
+@pytest.mark.parametrize("status", ["9" * 5000, "1234", "99999999999999999999"])
+def test_forged_status_is_none(status: str) -> None:
+    assert klog.scan([f"[    1.0] ceasefire-vm: command returned {status}"]).status is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sample",
+        "sample on",
+        "sample on x 0 1 1",
+        f"sample on 1 0 {'9' * 5000} 1",
+        "sample a 1 1 1 1 b",
+    ],
+)
+def test_forged_sample_is_one_clear_line(line: str) -> None:
+    with pytest.raises(Failure, match="makes no sense"):
+        trial.parse([line])

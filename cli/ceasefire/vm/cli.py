@@ -51,6 +51,7 @@ def main(args: argparse.Namespace) -> int:
         cwd=Path.cwd(),
         stdout=_writer(sys.stdout.buffer),
         stderr=_writer(sys.stderr.buffer),
+        limit=None,
     )
     if args.log:
         print(result.log, file=sys.stderr)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ceasefire import paths
+from ceasefire.files import private_directory
 
 _KEPT_LOGS = 200
 
@@ -23,7 +24,7 @@ def run_directory(kind: str) -> Iterator[Path]:
     """Make a directory for one run and remove it afterwards."""
     _sweep()
     prefix = f"{kind}-{os.getpid()}-"
-    directory = Path(tempfile.mkdtemp(prefix=prefix, dir=paths.runs_dir()))
+    directory = Path(tempfile.mkdtemp(prefix=prefix, dir=private_directory(paths.runs_dir())))
     try:
         yield directory
     finally:
@@ -41,7 +42,7 @@ def new_log(name: str, suffix: str) -> Path:
     while True:
         log = directory / f"{name}-{stamp}-{os.getpid()}.{number}{suffix}"
         try:
-            log.touch(exist_ok=False)
+            log.touch(0o600, exist_ok=False)
         except FileExistsError:
             number += 1
         else:

@@ -11,11 +11,10 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 from ceasefire import paths
 from ceasefire.errors import GuestError, GuestTimeout, Interrupted
@@ -32,20 +31,37 @@ from ceasefire.vm.command import (
 )
 from ceasefire.vm.files import new_log, run_directory
 from ceasefire.vm.spec import GuestSpec, check_spec
+from ceasefire.vm.streams import LOG_LIMIT, OUTPUT_LIMIT, Fifo, Pump, Sink
 
-Sink = Callable[[bytes], object]
-Sinks = tuple[Sink | None, Sink | None]
+# The pipes of a guest, in its folder.
+CONSOLE, MESSAGES = "console", "messages"
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TERM", "NO_COLOR")
 _KILL_WAIT = 10.0
 _POLL = 0.5
+# The serial console comes in single bytes. A pipe holds what a guest can print in that time.
+_CONSOLE_REST = 0.02
 _TAIL_LINES = 15
 _BOOT_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
+class Streams:
+    """Where the output of a guest goes. limit: bytes of `out` and of `err`, None for any number."""
+
+    out: Sink
+    err: Sink
+    console: Sink
+    messages: Sink
+    limit: int | None
+
+
+@dataclass(frozen=True)
 class GuestResult:
-    """What came of a guest run. `status` is the command's, None when it did not end."""
+    """What came of a guest run. `status` is the command's, None when it did not end.
+
+    cut: what the guest was ended for printing too much of.
+    """
 
     status: int | None
     stdout: bytes
@@ -56,6 +72,7 @@ class GuestResult:
     seconds: float
     accel: str
     timeout: float
+    cut: str = ""
 
     def check(self) -> int:
         """Return the command's exit status; raise when the guest or its kernel misbehaved."""
@@ -64,6 +81,8 @@ class GuestResult:
                 f"the guest's kernel complained:\n{klog.describe(self.verdict)}\n"
                 f"whole log: {self.log}"
             )
+        if self.cut:
+            raise GuestError(f"the guest printed {self.cut}, guest killed; log: {self.log}")
         if self.timed_out:
             raise GuestTimeout(f"no end after {self.timeout:g} s, guest killed; log: {self.log}")
         if self.status is None:
@@ -82,6 +101,7 @@ def run_guest(
     stdout: Sink | None = None,
     stderr: Sink | None = None,
     stop: threading.Event | None = None,
+    limit: int | None = OUTPUT_LIMIT,
 ) -> GuestResult:
     """Boot a guest, run the command in it as root, and return what came of it.
 
@@ -89,6 +109,7 @@ def run_guest(
     stdout, stderr: get the command's output as it comes; without them it is in the result.
     stop: for threads that no signal reaches; the guest ends and Interrupted is raised soon after it
     is set. A guest ends with the thread that runs it.
+    limit: bytes of output, and of error, for which the guest is ended; None where neither is kept.
     """
     check_spec(spec)
     chosen = accelerator(spec)
@@ -96,12 +117,12 @@ def run_guest(
     environment = tuple((n, os.environ[n]) for n in _PASSED_ON if n in os.environ)
     spec = replace(spec, accel=chosen, environment=environment + spec.environment)
     for _ in range(_BOOT_ATTEMPTS - 1):
-        result = _boot(spec, command, name, where, (stdout, stderr), stop=stop)
+        result = _boot(spec, command, name, where, (stdout, stderr), limit=limit, stop=stop)
         why = klog.emulator_failed(result.verdict) if chosen == "tcg" else ""
         if not why:
             return result
         progress(f"the emulator {why} during the boot, once more (log: {result.log})")
-    return _boot(spec, command, name, where, (stdout, stderr), stop=stop)
+    return _boot(spec, command, name, where, (stdout, stderr), limit=limit, stop=stop)
 
 
 def _boot(
@@ -109,19 +130,21 @@ def _boot(
     command: Sequence[str],
     name: str,
     where: Path,
-    sinks: Sinks,
+    sinks: tuple[Sink | None, Sink | None],
     *,
+    limit: int | None,
     stop: threading.Event | None,
 ) -> GuestResult:
     """Boot once; `spec.accel` is what to use by now."""
     log = new_log(name, ".klog")
     with run_directory("vm") as directory, signals_raise():
         script = directory / "guest.sh"
-        script.write_text(guest_script(spec, command, where), encoding="utf-8")
-        qemu, messages = directory / "qemu", directory / "messages"
-        qemu.write_text(
-            emulator_script(emulator.program(spec.emulator), log, messages), encoding="utf-8"
+        script.write_text(guest_script(spec, command, where), "utf-8", "surrogateescape")
+        qemu = directory / "qemu"
+        text = emulator_script(
+            emulator.program(spec.emulator), directory / CONSOLE, directory / MESSAGES
         )
+        qemu.write_text(text, encoding="utf-8", errors="surrogateescape")
         qemu.chmod(0o755)
         for index, disk in enumerate(spec.disks):
             if disk.kind == "empty":
@@ -134,14 +157,24 @@ def _boot(
         else:
             visible = [p for p in (paths.checkout(), paths.build_dir(), where) if p is not None]
             words = virtme_command(spec, spec.accel, script, qemu, visible)
-        started = time.monotonic()
-        ended, out, err = _supervise(words, directory, spec.timeout, sinks, stop)
-        seconds = time.monotonic() - started
-        _append_messages(log, messages)
+        out, err, messages = bytearray(), bytearray(), bytearray()
+        with log.open("ab", buffering=0) as console:
+            streams = Streams(
+                out=sinks[0] or out.extend,
+                err=sinks[1] or err.extend,
+                console=console.write,
+                messages=messages.extend,
+                limit=limit,
+            )
+            started = time.monotonic()
+            ended, cut = _supervise(words, directory, spec.timeout, streams, stop)
+            seconds = time.monotonic() - started
+        _end_log(log, messages, cut)
     with log.open(encoding="utf-8", errors="replace") as lines:
         verdict = klog.scan(lines, spec.allow_log)
     return GuestResult(
-        verdict.status, out, err, log, verdict, not ended, seconds, spec.accel, spec.timeout
+        *(verdict.status, bytes(out), bytes(err), log, verdict),
+        *(not ended, seconds, spec.accel, spec.timeout, cut),
     )
 
 
@@ -168,81 +201,80 @@ def _supervise(
     words: Sequence[str],
     directory: Path,
     limit: float,
-    sinks: Sinks,
+    streams: Streams,
     stop: threading.Event | None,
-) -> tuple[bool, bytes, bytes]:
-    """Run QEMU; return whether it ended by itself, and what it printed."""
+) -> tuple[bool, str]:
+    """Run QEMU; return whether it ended by itself, and what it printed too much of."""
+    fifos = [Fifo(directory / name) for name in (CONSOLE, MESSAGES)]
     environment = dict(os.environ, TMPDIR=str(directory))
-    out, err = bytearray(), bytearray()
-    process = subprocess.Popen(
-        words,
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    )
-    pumps: list[_Pump] = []
+    pumps = [
+        Pump(fifos[0].reader, streams.console, "on its console", LOG_LIMIT, _CONSOLE_REST),
+        Pump(fifos[1].reader, streams.messages, "of messages of QEMU", LOG_LIMIT),
+    ]
     try:
-        keep_nice(process)
-        for stream, sink in (
-            (process.stdout, sinks[0] or out.extend),
-            (process.stderr, sinks[1] or err.extend),
-        ):
-            assert stream is not None
-            pump = _Pump(stream, sink)
-            pump.start()
-            pumps.append(pump)
-        ended = _wait(process, limit, stop)
+        process = subprocess.Popen(
+            words,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            keep_nice(process)
+            assert process.stdout is not None and process.stderr is not None
+            pumps += [
+                Pump(os.dup(stream.fileno()), sink, what, streams.limit)
+                for stream, sink, what in (
+                    (process.stdout, streams.out, "on standard output"),
+                    (process.stderr, streams.err, "on standard error"),
+                )
+            ]
+            process.stdout.close()
+            process.stderr.close()
+            for pump in pumps:
+                pump.start()
+            ended = _wait(process, limit, stop, pumps)
+        finally:
+            kill_group(process, _KILL_WAIT)
     finally:
-        kill_group(process, _KILL_WAIT)
+        for fifo in fifos:
+            fifo.end()
         for pump in pumps:
-            pump.join(_KILL_WAIT)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
+            if pump.ident is not None:
+                pump.join(_KILL_WAIT)
     for pump in pumps:
         if pump.error is not None:
             raise pump.error
-    return ended, bytes(out), bytes(err)
+    return ended, next((pump.text() for pump in pumps if pump.cut), "")
 
 
-def _wait(process: subprocess.Popen[bytes], limit: float, stop: threading.Event | None) -> bool:
-    """Return whether the process ended within the limit; raise Interrupted when told to stop."""
+def _wait(
+    process: subprocess.Popen[bytes],
+    limit: float,
+    stop: threading.Event | None,
+    pumps: Sequence[Pump],
+) -> bool:
+    """Return whether the process ended in time and in bounds; raise Interrupted if told to stop."""
     end = time.monotonic() + limit
     while (left := end - time.monotonic()) > 0:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(left if stop is None else min(left, _POLL))
+            process.wait(min(left, _POLL))
             return True
         if stop is not None and stop.is_set():
             raise Interrupted
+        if any(pump.cut for pump in pumps):
+            return True
     return False
 
 
-class _Pump(threading.Thread):
-    """Moves a stream to its sink. Keeps reading when the sink fails, or the guest would block."""
-
-    def __init__(self, stream: IO[bytes], sink: Sink) -> None:
-        super().__init__(daemon=True)
-        self.stream = stream
-        self.sink = sink
-        self.error: OSError | None = None
-
-    def run(self) -> None:
-        while chunk := os.read(self.stream.fileno(), 65536):
-            if self.error is None:
-                try:
-                    self.sink(chunk)
-                except OSError as error:
-                    self.error = error
-
-
-def _append_messages(log: Path, messages: Path) -> None:
-    """Put what QEMU had to say at the end of the kernel log."""
-    if messages.exists():
+def _end_log(log: Path, messages: bytearray, cut: str) -> None:
+    """Put what QEMU had to say at the end of the kernel log, and that something is missing."""
+    note = f"\nceasefire vm: cut here: the guest printed {cut} and was ended\n" if cut else ""
+    if messages or note:
         with log.open("ab") as end:
-            end.write(messages.read_bytes())
+            end.write(messages + note.encode())
 
 
 def _tail(log: Path) -> str:

@@ -54,7 +54,7 @@ _BAD = re.compile(
     """,
     re.VERBOSE,
 )
-_MARKER = re.compile(r"ceasefire-vm: (ready|command returned (\d+))")
+_MARKER = re.compile(r"ceasefire-vm: (ready|command returned (\d{1,3})\b)")
 CONTEXT_LINES = 24
 SHOWN_REPORTS = 3
 
