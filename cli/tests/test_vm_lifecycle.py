@@ -27,7 +27,7 @@ WAIT = 30.0
 LIMIT = 1 << 20
 # The stand-in prints megabytes each second; a run that is not ended takes this long.
 PATIENCE = 600.0
-MESSAGES = "messages=$(sed -n 's/.* 2>\\(.*\\)/\\1/p' \"$2\")"
+MESSAGES = "messages=$(sed -n 's/.* 2>>\\(.*\\)/\\1/p' \"$2\")"
 
 
 @pytest.fixture
@@ -354,7 +354,7 @@ def test_files_of_a_guest_are_private(stand_in: Path, empty_build: Path) -> None
 def test_no_core_and_no_file_for_a_status(tmp_path: Path) -> None:
     text = command.emulator_script("qemu", tmp_path / "console", tmp_path / "messages")
     assert "ulimit -c 0\n" in text
-    assert "file,id=ret,path=*) word=null,id=ret" in text
+    assert "file,id=ret,path=*) word=file,id=ret,path=/dev/null" in text
 
 
 def test_name_that_is_not_utf8(stand_in: Path) -> None:

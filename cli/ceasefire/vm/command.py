@@ -6,7 +6,7 @@ script's output to ours, and powers off. Its front end vng builds a shell comman
 and reads a configuration file of the user, therefore it is not used.
 
 virtme-run drops the kernel log or mixes it with the command's stderr, and QEMU's own messages too.
-Each goes to a pipe of its own here: a script that stands for QEMU exchanges those options (a
+Each goes to a file of its own here: a script that stands for QEMU exchanges those options (a
 kernel has only one serial console, so a second port is no way).
 
 A guest that boots from memory needs no virtme-run: QEMU boots the kernel with an initramfs.
@@ -68,16 +68,16 @@ def require_host() -> str:
     return found
 
 
-def emulator_script(program: str, console_pipe: Path, messages: Path) -> str:
-    """Return a shell script that runs QEMU with its console in a pipe.
+def emulator_script(program: str, log: Path, messages: Path) -> str:
+    """Return a shell script that runs QEMU with its console in the log.
 
-    messages: the pipe for what QEMU itself has to say. The port for virtme's status goes nowhere:
+    messages: the file for what QEMU itself has to say. The port for virtme's status goes nowhere:
     it would be a file that the guest can fill, and the kernel log has the status. No core is left
     behind, it would hold the guest's memory.
     """
-    console = shlex.quote(f"file,id=console,path={_escape(console_pipe)}")
+    console = shlex.quote(f"file,id=console,path={_escape(log)}")
     return f"""#!/bin/sh
-# Written by the harness for one run: QEMU with all that it prints in pipes.
+# Written by the harness for one run: QEMU with the console in the kernel log.
 ulimit -c 0
 kernel=
 found=
@@ -86,7 +86,7 @@ for word; do
 	case $word in
 	-kernel) kernel=1 ;;
 	*,id=console,path=*) word={console} found=1 ;;
-	file,id=ret,path=*) word=null,id=ret ;;
+	file,id=ret,path=*) word=file,id=ret,path=/dev/null ;;
 	*,path=/proc/self/fd/2) word=${{word%2}}3 ;;
 	esac
 	set -- "$@" "$word"
@@ -95,7 +95,7 @@ if [ -n "$kernel" ] && [ -z "$found" ]; then
 	echo "this virtme-ng has another console option: install the pinned one with make deps" >&2
 	exit 1
 fi
-exec {shlex.join([*end_with_parent("KILL"), program])} "$@" 3>&2 2>{shlex.quote(str(messages))}
+exec {shlex.join([*end_with_parent("KILL"), program])} "$@" 3>&2 2>>{shlex.quote(str(messages))}
 """
 
 

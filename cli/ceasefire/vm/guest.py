@@ -31,16 +31,11 @@ from ceasefire.vm.command import (
 )
 from ceasefire.vm.files import new_log, run_directory
 from ceasefire.vm.spec import GuestSpec, check_spec
-from ceasefire.vm.streams import LOG_LIMIT, OUTPUT_LIMIT, Fifo, Pump, Sink
-
-# The pipes of a guest, in its folder.
-CONSOLE, MESSAGES = "console", "messages"
+from ceasefire.vm.streams import LOG_LIMIT, OUTPUT_LIMIT, Pump, Sink, Watched
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TERM", "NO_COLOR")
 _KILL_WAIT = 10.0
 _POLL = 0.5
-# The serial console comes in single bytes. A pipe holds what a guest can print in that time.
-_CONSOLE_REST = 0.02
 _TAIL_LINES = 15
 _BOOT_ATTEMPTS = 3
 
@@ -51,8 +46,8 @@ class Streams:
 
     out: Sink
     err: Sink
-    console: Sink
-    messages: Sink
+    console: Path
+    messages: Path
     limit: int | None
 
 
@@ -140,10 +135,8 @@ def _boot(
     with run_directory("vm") as directory, signals_raise():
         script = directory / "guest.sh"
         script.write_text(guest_script(spec, command, where), "utf-8", "surrogateescape")
-        qemu = directory / "qemu"
-        text = emulator_script(
-            emulator.program(spec.emulator), directory / CONSOLE, directory / MESSAGES
-        )
+        qemu, messages = directory / "qemu", directory / "messages"
+        text = emulator_script(emulator.program(spec.emulator), log, messages)
         qemu.write_text(text, encoding="utf-8", errors="surrogateescape")
         qemu.chmod(0o755)
         for index, disk in enumerate(spec.disks):
@@ -157,18 +150,11 @@ def _boot(
         else:
             visible = [p for p in (paths.checkout(), paths.build_dir(), where) if p is not None]
             words = virtme_command(spec, spec.accel, script, qemu, visible)
-        out, err, messages = bytearray(), bytearray(), bytearray()
-        with log.open("ab", buffering=0) as console:
-            streams = Streams(
-                out=sinks[0] or out.extend,
-                err=sinks[1] or err.extend,
-                console=console.write,
-                messages=messages.extend,
-                limit=limit,
-            )
-            started = time.monotonic()
-            ended, cut = _supervise(words, directory, spec.timeout, streams, stop)
-            seconds = time.monotonic() - started
+        out, err = bytearray(), bytearray()
+        streams = Streams(sinks[0] or out.extend, sinks[1] or err.extend, log, messages, limit)
+        started = time.monotonic()
+        ended, cut = _supervise(words, directory, spec.timeout, streams, stop)
+        seconds = time.monotonic() - started
         _end_log(log, messages, cut)
     with log.open(encoding="utf-8", errors="replace") as lines:
         verdict = klog.scan(lines, spec.allow_log)
@@ -205,56 +191,56 @@ def _supervise(
     stop: threading.Event | None,
 ) -> tuple[bool, str]:
     """Run QEMU; return whether it ended by itself, and what it printed too much of."""
-    fifos = [Fifo(directory / name) for name in (CONSOLE, MESSAGES)]
     environment = dict(os.environ, TMPDIR=str(directory))
-    pumps = [
-        Pump(fifos[0].reader, streams.console, "on its console", LOG_LIMIT, _CONSOLE_REST),
-        Pump(fifos[1].reader, streams.messages, "of messages of QEMU", LOG_LIMIT),
+    watched = [
+        Watched(streams.console, "on its console", LOG_LIMIT),
+        Watched(streams.messages, "of messages of QEMU", LOG_LIMIT),
     ]
+    process = subprocess.Popen(
+        words,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
+    pumps: list[Pump] = []
     try:
-        process = subprocess.Popen(
-            words,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-        )
-        try:
-            keep_nice(process)
-            assert process.stdout is not None and process.stderr is not None
-            pumps += [
-                Pump(os.dup(stream.fileno()), sink, what, streams.limit)
-                for stream, sink, what in (
-                    (process.stdout, streams.out, "on standard output"),
-                    (process.stderr, streams.err, "on standard error"),
-                )
-            ]
-            process.stdout.close()
-            process.stderr.close()
-            for pump in pumps:
-                pump.start()
-            ended = _wait(process, limit, stop, pumps)
-        finally:
-            kill_group(process, _KILL_WAIT)
+        keep_nice(process)
+        assert process.stdout is not None and process.stderr is not None
+        pumps = [
+            Pump(os.dup(stream.fileno()), sink, what, streams.limit)
+            for stream, sink, what in (
+                (process.stdout, streams.out, "on standard output"),
+                (process.stderr, streams.err, "on standard error"),
+            )
+        ]
+        process.stdout.close()
+        process.stderr.close()
+        for pump in pumps:
+            pump.start()
+        ended = _wait(process, limit, stop, [*pumps, *watched])
     finally:
-        for fifo in fifos:
-            fifo.end()
+        kill_group(process, _KILL_WAIT)
         for pump in pumps:
             if pump.ident is not None:
                 pump.join(_KILL_WAIT)
     for pump in pumps:
         if pump.error is not None:
             raise pump.error
-    return ended, next((pump.text() for pump in pumps if pump.cut), "")
+    streamed: list[Pump | Watched] = [*watched, *pumps]
+    cut = next((stream.text() for stream in streamed if stream.cut), "")
+    for file in watched:
+        file.end()
+    return ended, cut
 
 
 def _wait(
     process: subprocess.Popen[bytes],
     limit: float,
     stop: threading.Event | None,
-    pumps: Sequence[Pump],
+    streams: Sequence[Pump | Watched],
 ) -> bool:
     """Return whether the process ended in time and in bounds; raise Interrupted if told to stop."""
     end = time.monotonic() + limit
@@ -264,17 +250,18 @@ def _wait(
             return True
         if stop is not None and stop.is_set():
             raise Interrupted
-        if any(pump.cut for pump in pumps):
+        if any(stream.cut for stream in streams):
             return True
     return False
 
 
-def _end_log(log: Path, messages: bytearray, cut: str) -> None:
+def _end_log(log: Path, messages: Path, cut: str) -> None:
     """Put what QEMU had to say at the end of the kernel log, and that something is missing."""
     note = f"\nceasefire vm: cut here: the guest printed {cut} and was ended\n" if cut else ""
-    if messages or note:
-        with log.open("ab") as end:
-            end.write(messages + note.encode())
+    with log.open("ab") as end:
+        if messages.exists():
+            end.write(messages.read_bytes())
+        end.write(note.encode())
 
 
 def _tail(log: Path) -> str:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a guest prints, moved to where it is kept, up to a limit.
+"""What a guest prints, up to a limit.
 
-All that a guest can write on this machine without end comes through a pipe and a thread of ours:
-the command's output and error, the console, QEMU's own messages. A file that QEMU writes itself has
-no limit, and root in the guest can print for as long as the guest runs. Called by guest.py.
+Root in the guest can print for as long as the guest runs. The command's output and error come
+through a pipe and a thread of ours; the console and QEMU's own messages are files that QEMU writes,
+and whose size is looked at. Called by guest.py.
 """
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,18 +19,19 @@ OUTPUT_LIMIT = 256 << 20
 _CHUNK = 65536
 
 
+def _too_much(limit: int, what: str) -> str:
+    return f"more than {limit >> 20} MiB {what}"
+
+
 class Pump(threading.Thread):
     """Moves a stream to its sink until the stream ends.
 
     Keeps reading when the sink fails or the limit is reached, or the guest would block.
-    what: its name for a person. limit: bytes for the sink, None for any number. rest: seconds
-    between two reads, for a stream that comes in single bytes: a read for each would cost more than
-    the guest. cut: more came than the limit.
+    what: its name for a person. limit: bytes for the sink, None for any number. cut: more came than
+    the limit.
     """
 
-    def __init__(
-        self, number: int, sink: Sink, what: str, limit: int | None, rest: float = 0.0
-    ) -> None:
+    def __init__(self, number: int, sink: Sink, what: str, limit: int | None) -> None:
         super().__init__(daemon=True)
         self.what = what
         self.limit = limit
@@ -39,7 +39,6 @@ class Pump(threading.Thread):
         self.error: Exception | None = None
         self._number = number
         self._sink = sink
-        self._rest = rest
 
     def run(self) -> None:
         """Read to the end and close the stream."""
@@ -54,25 +53,34 @@ class Pump(threading.Thread):
                     self._sink(chunk)
                 except Exception as error:  # it is raised by the thread that waits for the guest
                     self.error = error
-            if self._rest:
-                time.sleep(self._rest)
         os.close(self._number)
 
     def text(self) -> str:
         """Say what was too much."""
-        return f"more than {(self.limit or 0) >> 20} MiB {self.what}"
+        return _too_much(self.limit or 0, self.what)
 
 
-class Fifo:
-    """A named pipe that QEMU opens as a file. It ends once the writers and the keeper are gone."""
+class Watched:
+    """A file that QEMU writes itself: the console, its messages. The one who waits for it looks.
 
-    def __init__(self, path: Path) -> None:
-        os.mkfifo(path, 0o600)
-        # Without a writer the first read would end it.
-        self.reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._keeper = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        os.set_blocking(self.reader, True)
+    No pipe: an emulated serial port whose reader is slow can lose the interrupt that goes on.
+    """
+
+    def __init__(self, path: Path, what: str, limit: int) -> None:
+        self.what = what
+        self.limit = limit
+        self._path = path
+
+    @property
+    def cut(self) -> bool:
+        """More is there than the limit."""
+        return self._path.exists() and self._path.stat().st_size > self.limit
+
+    def text(self) -> str:
+        """Say what was too much."""
+        return _too_much(self.limit, self.what)
 
     def end(self) -> None:
-        """Let it end with its last writer."""
-        os.close(self._keeper)
+        """Cut off what came until the writer was ended."""
+        if self.cut:
+            os.truncate(self._path, self.limit)
