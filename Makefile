@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The front door: each target calls one script or one build system. Nothing is
-# built inside the repository; `scripts/paths` prints where.
+# built inside the repository; `scripts/paths` prints where. Paths are the business
+# of the scripts: make can quote nothing.
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-B := $(shell scripts/paths)
-TREE := $(B)/linux
+# The paths of the recipes are those of the clone.
+ifneq ($(strip $(MAKEFILE_LIST)),Makefile)
+$(error run it in its own folder: make -C FOLDER TARGET)
+endif
 
-# The demo: Debian's ripgrep over the kernel's own documentation, some 10,000 files.
-DEMO_CPUS ?= 2
-DEMO_DATA := $(TREE)/Documentation
-DEMO_COMMAND := rg --mmap --no-ignore -j $(DEMO_CPUS) --count-matches memory $(DEMO_DATA)
-# Of the tests and the benchmark: names, options. `make test TESTS=--long`
-TESTS ?=
-BENCH ?= munmap
+# What the user sets is read by the recipes as variables of the shell, never as text of theirs:
+#   TESTS  names and options of the tests: make test TESTS=--long
+#   BENCH  a benchmark and its options (default: munmap)
+#   DEMO_CPUS, and where everything is built: CEASEFIRE_BUILD
+export TESTS BENCH DEMO_CPUS
 
 .PHONY: help
 help: ## this list
@@ -23,15 +24,15 @@ help: ## this list
 ##@ everything for a newcomer
 .PHONY: demo
 demo: deps kernel tools ## build the patched kernel, boot it, run ripgrep without and with FPR
-	@./ceasefire try --cpus $(DEMO_CPUS) --rounds 9 --data $(DEMO_DATA) --sort-output -- $(DEMO_COMMAND)
+	@scripts/demo
 
 .PHONY: test
 test: deps-test tools ## pass everything: tools, kernel attacks, checks
-	@tests/run --build $(TESTS)
+	@set -f; tests/run --build $$TESTS
 
 .PHONY: bench
 bench: deps kernel tools ## the munmap benchmark of the paper (BENCH="munmap --cpus 2,8")
-	@./ceasefire bench $(BENCH)
+	@set -f; ./ceasefire bench $${BENCH:-munmap}
 
 .PHONY: results
 results: deps ## docs/results.md from its template and what is kept in bench/results
@@ -112,8 +113,8 @@ check-series: deps ## does every prefix of the hook series compile? (takes long)
 ##@ tidying up
 .PHONY: clean
 clean: ## remove what was built, keep the tree and the Python packages
-	@rm -rf $(TREE)/build-* $(B)/qemu/build $(B)/tools $(B)/disks $(B)/logs $(B)/check
+	@scripts/clean
 
 .PHONY: distclean
 distclean: ## remove the whole build folder of this clone
-	@scripts/distclean
+	@scripts/clean --all

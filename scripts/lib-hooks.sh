@@ -137,7 +137,7 @@ link_overlay() {
 hooked_files() {
 	local name
 	for name in $(series); do
-		git apply --numstat "$HOOKS/$name" | cut -f3
+		git -C "$ROOT" apply --numstat "$HOOKS/$name" | cut -f3
 	done | LC_ALL=C sort -u | grep -E -- "${1:-.}" || true # none is an answer
 }
 

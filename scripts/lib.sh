@@ -8,8 +8,11 @@
 
 # shellcheck disable=SC2034 # used by the scripts that source this file
 
-ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-B=$("$ROOT/scripts/paths")
+unset CDPATH
+ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P) || exit 1
+# Without it the paths below would be those of the root folder.
+B=$("$ROOT/scripts/paths") || exit 1
+[[ $B == /* ]] || exit 1
 TREE=$B/linux
 LOGS=$B/logs
 HOOKS=$ROOT/kernel/hooks
@@ -85,22 +88,8 @@ done
 export GIT_CONFIG_COUNT=$_n
 unset _n _setting GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 
-# Make the build folder, or say why that is impossible.
-need_build_folder() {
-	if ! mkdir -p "$B" "$LOGS" 2>/dev/null || [[ ! -w $B || ! -w $LOGS ]]; then
-		die "cannot write to $B: chown it to $(id -un), or set CEASEFIRE_BUILD"
-	fi
-}
-
-# with_lock NAME: one user of a part of the build folder at a time; held until exit.
-with_lock() {
-	need_build_folder
-	exec {LOCK_FD}>"$B/.lock-$1"
-	if ! flock -n "$LOCK_FD"; then
-		say "waiting for another '$1' step in $B ..."
-		flock -w 7200 "$LOCK_FD" || die "another '$1' step has run for two hours: end it first"
-	fi
-}
+# shellcheck source=scripts/lib-folder.sh
+. "$ROOT/scripts/lib-folder.sh"
 
 # The hooks of the series in order, comments and empty lines left out.
 series() {

@@ -63,7 +63,8 @@ def ceasefire() -> Runner:
 
 @pytest.fixture
 def empty_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point the build directory to an empty place."""
+    """Point the build directory to a place of its own with nothing built."""
+    (tmp_path / ".ceasefire-build").touch()
     monkeypatch.setenv("CEASEFIRE_BUILD", str(tmp_path))
     return tmp_path
 

@@ -116,7 +116,7 @@ def guest_command(
 
 def find_tool(name: str, folder: str) -> Path:
     """Return a benchmark program: the one built here, else an installed one."""
-    built = paths.build_dir() / "tools" / "bench" / folder / name
+    built = paths.built(f"tools/bench/{folder}/{name}")
     for candidate in (built, *(directory / name for directory in _INSTALLED)):
         if candidate.is_file():
             return candidate

@@ -31,7 +31,7 @@ def is_checking(spec: GuestSpec) -> bool:
 def program(name: str) -> str:
     """Return the path of the QEMU program or say what to install."""
     if name == CHECKING_EMULATOR:
-        built = paths.build_dir() / "qemu" / "build" / DEFAULT_EMULATOR
+        built = paths.built(f"qemu/build/{DEFAULT_EMULATOR}")
         if not built.is_file():
             raise Failure("the checking emulator is not built: run `make emulator` first")
         return str(built)

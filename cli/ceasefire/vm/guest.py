@@ -148,7 +148,8 @@ def _boot(
             root.write_bytes(initramfs.archive(spec.files, script))
             words = memory_command(spec, spec.accel, root, qemu)
         else:
-            visible = [p for p in (paths.checkout(), paths.build_dir(), where) if p is not None]
+            shown = (paths.checkout(), *paths.build_dirs(), where)
+            visible = [p for p in shown if p is not None]
             words = virtme_command(spec, spec.accel, script, qemu, visible)
         out, err = bytearray(), bytearray()
         streams = Streams(sinks[0] or out.extend, sinks[1] or err.extend, log, messages, limit)

@@ -171,13 +171,15 @@ def values_of(guest: Guest, window: float, disk: str, work: str) -> dict[str, st
 def python_words() -> str:
     """Return words that start this Python so that it finds this package."""
     package = Path(__file__).resolve().parents[3]
-    words = ["env", f"PYTHONPATH={package}", "PYTHONDONTWRITEBYTECODE=1", sys.executable]
+    words = ["env", f"PYTHONPATH={package}", "PYTHONDONTWRITEBYTECODE=1"]
+    # Nothing from the current folder and none of the user's own packages.
+    words += [sys.executable, "-P", "-s"]
     return shlex.join(words)
 
 
 def search_path() -> str:
     """Return PATH with the benchmark programs in front: built here, else installed."""
-    built = paths.build_dir() / "tools" / "bench"
+    built = paths.built("tools/bench")
     folders = [f for f in (*sorted(built.glob("*/")), *_INSTALLED) if f.is_dir()]
     if not folders:
         raise Failure("the benchmark programs are not built: run `make tools` first")
