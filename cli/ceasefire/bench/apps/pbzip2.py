@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> None:
     source, packed = Path("pbzip2-input").absolute(), Path("pbzip2-output").absolute()
     size = args.mib << 20
     make_input(source, size)
-    limited = [sys.executable, "-m", limit.__name__, "--memory", args.limit, "--"]
+    limited = [sys.executable, "-P", "-s", "-m", limit.__name__, "--memory", args.limit, "--"]
     program = ["pbzip2", "-1", "-k", "-c", "-m4", f"-p{args.cpus}", str(source)]
     with packed.open("wb") as output, common.window() as found:
         done = subprocess.run(
