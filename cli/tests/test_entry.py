@@ -121,6 +121,15 @@ def test_the_test_driver_runs_nothing_foreign(
     assert "cli/unit" in done.stdout
 
 
+def test_plots_take_no_settings_of_the_folder(root: Path, hostile: Path) -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from ceasefire.bench import plot; "
+    code += "print(plot.mpl.rcParams['lines.linewidth'])"
+    words: list[str | Path] = [sys.executable, "-I", "-c", code, root / "cli"]
+    done = call(words, hostile, {"HOME": str(hostile.parent)})
+    assert done.stderr == ""
+    assert done.stdout == "1.5\n"
+
+
 def test_a_relative_build_folder_is_refused(root: Path, hostile: Path, ran: Path) -> None:
     for words in ([root / "ceasefire", "--version"], [root / "tests" / "run", "--list"]):
         done = call(words, hostile, {"CEASEFIRE_BUILD": "build"})

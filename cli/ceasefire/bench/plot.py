@@ -5,15 +5,18 @@ SVG for reports, PNG for looking at. The left side is on a logarithmic scale, be
 leaves over is thousands of times less than what it removes.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from ceasefire.bench.analyze import Figures, Ratio
 from ceasefire.bench.plan import CASES
+
+# It takes settings from a file in the current folder, which may be that of somebody else.
+with contextlib.chdir("/"):
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Dark and light apart even when printed in grey.
 _OFF = "#b5b5b5"
