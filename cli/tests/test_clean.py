@@ -53,13 +53,13 @@ class Box:
         rm.chmod(0o755)
 
     def run(
-        self, *words: str | Path, cwd: Path | None = None, **variables: str | Path
+        self, *words: str | Path, **variables: str | Path
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command with this home and these variables, and no others."""
         values = {"HOME": self.home, **variables}
         return subprocess.run(
             words,
-            cwd=cwd or self.clone,
+            cwd=self.clone,
             env={"PATH": f"{self.bin}:/usr/sbin:/usr/bin:/sbin:/bin"}
             | {name: str(value) for name, value in values.items() if value != ""},
             capture_output=True,

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ import pytest
 LIMIT = 120
 STRANGER = 65534
 # What the start of Python and of our commands looks for, as a module and as a package.
-MODULES = ("ceasefire", "json", "argparse", "importlib", "runpy", "rich", "sitecustomize")
-MODULES += ("usercustomize", "site", "encodings", "tests", "venv", "pip", "jinja2", "numpy")
+MODULES = ["ceasefire", "json", "argparse", "importlib", "runpy", "rich", "sitecustomize"]
+MODULES += ["usercustomize", "site", "encodings", "tests", "venv", "pip", "jinja2", "numpy"]
 # What our scripts call before and after they know where they are.
-PROGRAMS = ("readlink", "dirname", "basename", "sha256sum", "cut", "stat", "id", "getent")
-PROGRAMS += ("python3", "python", "sh", "env", "qemu-system-x86_64", "virtme-run", "cat", "ccache")
+PROGRAMS = ["readlink", "dirname", "basename", "sha256sum", "cut", "stat", "id", "getent"]
+PROGRAMS += ["python3", "python", "sh", "env", "qemu-system-x86_64", "virtme-run", "cat", "ccache"]
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ VARIABLES = [
 
 
 def call(
-    words: list[str | Path], cwd: Path, variables: dict[str, str]
+    words: Sequence[str | Path], cwd: Path, variables: Mapping[str, str]
 ) -> "subprocess.CompletedProcess[str]":
     path = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
     environment = dict(os.environ, PATH=path)
@@ -131,8 +132,8 @@ def test_plots_take_no_settings_of_the_folder(root: Path, hostile: Path) -> None
 
 
 def test_a_relative_build_folder_is_refused(root: Path, hostile: Path, ran: Path) -> None:
-    for words in ([root / "ceasefire", "--version"], [root / "tests" / "run", "--list"]):
-        done = call(words, hostile, {"CEASEFIRE_BUILD": "build"})
+    for program, word in (("ceasefire", "--version"), ("tests/run", "--list")):
+        done = call([root / program, word], hostile, {"CEASEFIRE_BUILD": "build"})
         assert not ran.exists()
         assert done.returncode != 0
         assert "absolute path" in done.stderr
@@ -233,7 +234,7 @@ class TestRoot:
         root_home = clone.parent / "root"
         root_home.mkdir(exist_ok=True)
         env = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(root_home), **variables}
-        words = [clone / "ceasefire", *shlex.split(code)]
+        words: list[str | Path] = [clone / "ceasefire", *shlex.split(code)]
         return subprocess.run(
             words, cwd="/", env=env, capture_output=True, text=True, timeout=LIMIT, check=False
         )

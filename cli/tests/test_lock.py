@@ -17,9 +17,9 @@ def check(root: Path, tmp_path: Path) -> Callable[[str, str], str]:
     def run(lock: str, wanted: str) -> str:
         (tmp_path / "lock").write_text(lock)
         (tmp_path / "wanted").write_text(wanted)
-        words = [sys.executable, "-I", "-B", root / "scripts" / "lock_complete.py"]
+        script = root / "scripts" / "lock_complete.py"
         done = subprocess.run(
-            [*words, tmp_path / "lock", tmp_path / "wanted"],
+            [sys.executable, "-I", "-B", str(script), tmp_path / "lock", tmp_path / "wanted"],
             capture_output=True,
             text=True,
             timeout=600,
