@@ -3,6 +3,7 @@
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol, cast
 
 from ceasefire import __version__
-from ceasefire.errors import EXIT_USAGE, Failure
+from ceasefire.errors import EXIT_USAGE, Failure, said
+from ceasefire.text import shown
 
 
 class VerbModule(Protocol):
@@ -50,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where to read on."""
-        self.exit(EXIT_USAGE, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
+        self.exit(EXIT_USAGE, f"{self.prog}: {shown(message)} (see `{self.prog} --help`)\n")
 
 
 def top_parser() -> Parser:
@@ -86,6 +88,10 @@ def verb_parser(verb: Verb, module: VerbModule) -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit status of the process."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # A name that the encoding of the terminal does not have is no reason to fail.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     parser = top_parser()
     if not words:
         parser.error("say which verb: " + ", ".join(verb.name for verb in VERBS))
@@ -98,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module = cast(VerbModule, importlib.import_module(verb.module))
         return module.main(verb_parser(verb, module).parse_args(words[1:]))
     except Failure as failure:
-        print(f"ceasefire {verb.name}: {failure}", file=sys.stderr)
+        print(f"ceasefire {verb.name}: {said(failure)}", file=sys.stderr)
         return failure.status
     except KeyboardInterrupt:
         return 130
@@ -106,13 +112,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        print(f"ceasefire {verb.name}: {error}", file=sys.stderr)
+        print(f"ceasefire {verb.name}: {shown(str(error))}", file=sys.stderr)
         return 1
     except Exception as error:  # the last line of defence: users never see a traceback
         where = traceback.extract_tb(error.__traceback__)[-1]
         print(
             f"ceasefire {verb.name}: internal error at {Path(where.filename).name}:"
-            f"{where.lineno}: {type(error).__name__}: {error}",
+            f"{where.lineno}: {type(error).__name__}: {shown(str(error))}",
             file=sys.stderr,
         )
         return 1

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ceasefire.errors import Unsupported, UsageError
+from ceasefire.text import decoded
 
 RECEIVED = "nr_tlb_remote_flush_received"
 SENT = "nr_tlb_remote_flush"
@@ -22,6 +23,9 @@ _FPR = SYSFS / "fpr"
 VMSTAT = Path("/proc/vmstat")
 _PREFIXES = ("fpr_", "nr_tlb_")
 _GAUGES = ("parked", "contexts", "tag_bytes")
+_NUMBER = re.compile(r"[0-9]{1,20}")
+# As in /proc/PID/status, smaps and meminfo.
+_SIZE = re.compile(r"(\w+):\s+([0-9]{1,20}) kB")
 _SMAPS_HEAD = re.compile(r"^[0-9a-f]+-[0-9a-f]+ ")
 
 
@@ -39,30 +43,30 @@ class ProcessFacts:
 def parse_vmstat(text: str) -> dict[str, int]:
     """Return the counters of interest in the kernel's order."""
     found = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         name, _, value = line.partition(" ")
-        if name.startswith(_PREFIXES) and value.isdecimal():
+        if name.startswith(_PREFIXES) and _NUMBER.fullmatch(value):
             found[name] = int(value)
     return found
 
 
 def parse_interrupts(text: str) -> int | None:
     """Return the number of TLB shootdown interrupts of all CPUs, None without the line."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         words = line.split()
         if words[:1] == ["TLB:"]:
-            return sum(int(word) for word in words[1:] if word.isdecimal())
+            return sum(int(word) for word in words[1:] if _NUMBER.fullmatch(word))
     return None
 
 
 def parse_smaps(text: str) -> tuple[int, int]:
     """Return how many mappings recycle their frames, and their size in KiB."""
     mappings = total = size = 0
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if _SMAPS_HEAD.match(line):
             size = 0
-        elif line.startswith("Size:"):
-            size = int(line.split()[1])
+        elif found := _SIZE.fullmatch(line):
+            size = int(found[2])
         elif line.startswith("VmFlags:") and "fr" in line.split()[1:]:
             mappings += 1
             total += size
@@ -71,9 +75,10 @@ def parse_smaps(text: str) -> tuple[int, int]:
 
 def parse_status(status: str, name: str) -> int:
     """Return a size of /proc/PID/status in KiB; 0 where there is none, as in kernel threads."""
-    for line in status.splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1])
+    for line in status.split("\n"):
+        found = _SIZE.fullmatch(line)
+        if found and found[1] == name:
+            return int(found[2])
     return 0
 
 
@@ -126,8 +131,8 @@ def process_facts(pid: int) -> ProcessFacts:
     """Read what is known of a process."""
     base = Path("/proc") / str(pid)
     try:
-        status = (base / "status").read_text(encoding="utf-8", errors="replace")
-        mappings, size = parse_smaps((base / "smaps").read_text(encoding="utf-8", errors="replace"))
+        status = decoded((base / "status").read_bytes())
+        mappings, size = parse_smaps(decoded((base / "smaps").read_bytes()))
     except (FileNotFoundError, ProcessLookupError):
         raise UsageError(f"-p {pid}: there is no such process") from None
     except PermissionError:

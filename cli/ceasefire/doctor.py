@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 from ceasefire.checks import guest, here
 from ceasefire.checks.base import FAIL, PASS, Check
-from ceasefire.output import fancy, print_table
+from ceasefire.output import fancy, print_table, say
 
 SCHEMA = 1
 
@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
         return 0 if usable else 1
     for name, checks in groups.items():
         _print_group(name, checks)
-    print(verdict(usable))
+    say(verdict(usable))
     return 0 if usable else 1
 
 
@@ -62,7 +62,7 @@ def _print_group(name: str, checks: Sequence[Check]) -> None:
     print_table(["", "check", "found"], rows, title=name, numbers_from=3)
     fixes = [check for check in checks if check.result != PASS and check.fix]
     for check in fixes:
-        print(f"  {check.name}: {check.fix}")
-    print()
+        say(f"  {check.name}: {check.fix}")
+    say("")
     if fancy(sys.stdout):
         sys.stdout.flush()

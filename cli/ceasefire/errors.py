@@ -2,8 +2,11 @@
 """What can go wrong and which exit status it has; used by every verb and by the test driver.
 
 A verb raises one of these with a single line that says what to do. `ceasefire.__main__` prints
-the line on stderr and exits with the status, so that nobody ever sees a traceback.
+the line on stderr and exits with the status, so that nobody ever sees a traceback. What others have
+chosen in it (a name, the output of a guest) cannot pass for a line of ours, see said().
 """
+
+from ceasefire.text import shown
 
 EXIT_USAGE = 2
 EXIT_GUEST = 70
@@ -17,6 +20,16 @@ class Failure(Exception):
     """Something failed that the user can do something about."""
 
     status = 1
+    # Lines behind the first are quoted from elsewhere; without them all is one line.
+    quotes = False
+
+
+def said(failure: Failure) -> str:
+    """Return what to print about a failure: one line, and below it what it quotes."""
+    if not failure.quotes:
+        return shown(str(failure))
+    first, *others = str(failure).split("\n")
+    return "\n".join([shown(first), *(f"  | {shown(line)}" for line in others)])
 
 
 class Interrupted(Exception):
@@ -39,6 +52,7 @@ class GuestError(Failure):
     """The guest did not boot, crashed, or its kernel complained."""
 
     status = EXIT_GUEST
+    quotes = True
 
 
 class GuestTimeout(Failure):

@@ -13,14 +13,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ceasefire.errors import Failure
-from ceasefire.output import number, print_table
+from ceasefire.output import number, print_table, say
+from ceasefire.text import decoded
 
 SCHEMA = 1
 FLAG = "fr"
 _HEADER = re.compile(
-    r"^(?P<start>[0-9a-f]+)-(?P<end>[0-9a-f]+) (?P<rights>\S{4}) [0-9a-f]+ "
-    r"(?P<device>\S+) (?P<inode>\d+)\s*(?P<path>.*)$"
+    r"(?P<start>[0-9a-f]{1,16})-(?P<end>[0-9a-f]{1,16}) (?P<rights>[-a-z]{4}) [0-9a-f]+ "
+    r"[0-9a-f]+:[0-9a-f]+ [0-9]+ *(?P<path>.*)",
+    re.DOTALL,
 )
+_RESIDENT = re.compile(r"Rss: +([0-9]{1,18}) kB")
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,14 @@ def main(args: argparse.Namespace) -> int:
     """Read the mappings and print them."""
     path = Path(f"/proc/{args.pid}/smaps")
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = decoded(path.read_bytes())
     except FileNotFoundError:
         raise Failure(f"there is no process {args.pid}") from None
     except PermissionError:
         raise Failure(f"process {args.pid} is somebody else's: use sudo") from None
     except ProcessLookupError:
         raise Failure(f"process {args.pid} has just ended") from None
-    found = [m for m in parse(text.splitlines()) if args.all or m.path.startswith("/")]
+    found = [m for m in parse(text.split("\n")) if args.all or m.path.startswith("/")]
     found.sort(key=lambda m: (-m.size_kib, m.start))
     if args.json:
         for mapping in found:
@@ -66,16 +69,19 @@ def main(args: argparse.Namespace) -> int:
 
 
 def parse(lines: Iterable[str]) -> list[Mapping]:
-    """Return the mappings that the lines of a smaps file describe."""
+    """Return the mappings that the lines of a smaps file describe.
+
+    Lines end with a line feed and nothing else: the kernel escapes that one in names of files.
+    """
     found: list[Mapping] = []
     header: re.Match[str] | None = None
     resident = 0
     for line in lines:
-        match = _HEADER.match(line)
+        match = _HEADER.fullmatch(line)
         if match:
             header, resident = match, 0
-        elif line.startswith("Rss:"):
-            resident = int(line.split()[1])
+        elif rss := _RESIDENT.fullmatch(line):
+            resident = int(rss[1])
         elif line.startswith("VmFlags:") and header is not None:
             found.append(_mapping(header, resident, line.split()[1:]))
             header = None
@@ -84,7 +90,7 @@ def parse(lines: Iterable[str]) -> list[Mapping]:
 
 def _mapping(header: re.Match[str], resident: int, flags: Sequence[str]) -> Mapping:
     start, end = int(header["start"], 16), int(header["end"], 16)
-    path = header["path"].strip()
+    path = header["path"]
     recycles = FLAG in flags
     return Mapping(
         start=start,
@@ -131,4 +137,4 @@ def show(pid: int, found: Sequence[Mapping]) -> None:
     print_table(columns, rows, title=f"process {pid}", numbers_from=len(columns))
     good = [m for m in found if m.recycles]
     part, whole = (number(sum(m.size_kib for m in some)) for some in (good, found))
-    print(f"{len(good)} of {len(found)} mappings recycle, {part} of {whole} KiB")
+    say(f"{len(good)} of {len(found)} mappings recycle, {part} of {whole} KiB")

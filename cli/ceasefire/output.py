@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Prints tables: with rules and colour on a terminal, as aligned plain text otherwise."""
+"""Prints lines, and tables: with rules and colour on a terminal, as aligned text otherwise.
+
+Whatever is printed here is text: no markup, no control characters, see text.py.
+"""
 
 import os
 import sys
@@ -9,6 +12,9 @@ from typing import Literal, TextIO
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from ceasefire.text import shown
 
 GOOD = "green"
 BAD = "red"
@@ -29,17 +35,20 @@ def print_table(
     numbers_from: index of the first column that holds numbers and is aligned to the right.
     """
     stream = sys.stdout if file is None else file
+    title = shown(title)
+    columns = [shown(column) for column in columns]
+    rows = [[shown(cell) for cell in row] for row in rows]
     if not fancy(stream):
         stream.write(plain_table(columns, rows, title=title, numbers_from=numbers_from))
         return
-    table = Table(
-        title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
-    )
+    heading = Text(title, style="bold") if title else None
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD)
     for index, column in enumerate(columns):
         justify: Literal["right", "left"] = "right" if index >= numbers_from else "left"
-        table.add_column(column, justify=justify, overflow="fold")
+        table.add_column(Text(column), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*(_styled(cell) for cell in row))
+        # A str would be read as markup, a Text is not.
+        table.add_row(*(Text(cell, style=_STYLE_OF.get(cell, "")) for cell in row))
     Console(file=stream).print(table)
 
 
@@ -70,7 +79,12 @@ def fancy(stream: TextIO) -> bool:
 
 def progress(text: str) -> None:
     """Tell a waiting person what is going on; results go to stdout, this does not."""
-    print(text, file=sys.stderr, flush=True)
+    say(text, file=sys.stderr)
+
+
+def say(text: str, *, file: TextIO | None = None) -> None:
+    """Print one line."""
+    print(shown(text), file=sys.stdout if file is None else file, flush=True)
 
 
 def number(value: float) -> str:
@@ -78,8 +92,3 @@ def number(value: float) -> str:
     if float(value).is_integer():
         return f"{int(value):,}"
     return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
-
-
-def _styled(cell: str) -> str:
-    style = _STYLE_OF.get(cell)
-    return f"[{style}]{cell}[/]" if style else cell.replace("[", r"\[")

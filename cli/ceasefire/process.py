@@ -3,10 +3,10 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
+from ceasefire.output import progress
 
 
 def run_command(command: Sequence[str], who: str) -> int:
@@ -16,10 +16,10 @@ def run_command(command: Sequence[str], who: str) -> int:
     try:
         status = subprocess.Popen(command).wait()
     except FileNotFoundError:
-        print(f"{who}: {command[0]}: command not found", file=sys.stderr)
+        progress(f"{who}: {command[0]}: command not found")
         return EXIT_NOT_FOUND
     except OSError as error:
-        print(f"{who}: {command[0]}: {error.strerror}", file=sys.stderr)
+        progress(f"{who}: {command[0]}: {error.strerror}")
         return EXIT_NOT_EXECUTABLE
     finally:
         signal.signal(signal.SIGINT, before)

@@ -9,12 +9,13 @@ the program's; 77 when this kernel cannot do it, 126 and 127 as in a shell.
 import argparse
 import contextlib
 import os
-import shlex
 import sys
 
 from ceasefire import counters, prctl, preload, way
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Unsupported, UsageError
+from ceasefire.output import progress, say
+from ceasefire.text import quoted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,15 +49,15 @@ def main(args: argparse.Namespace) -> int:
             number = prctl.CONTEXTS[args.context]
             print(f"# prctl(PR_FPR, PR_FPR_SET_CONTEXT, {number}, 0, 0)")
         prefix = ["env", *(f"{k}={v}" for k, v in how.variables.items())] if how.variables else []
-        print(shlex.join([*prefix, *command]))
+        say(quoted([*prefix, *command]))
         return 0
     if not args.force:
         require_reach(how, args, command[0])
         require_fpr()
     if args.verbose:
-        print(f"ceasefire run: {how.text}", file=sys.stderr)
+        progress(f"ceasefire run: {how.text}")
     if warning := way.warning(command[0]):
-        print(f"ceasefire run: {warning}", file=sys.stderr)
+        progress(f"ceasefire run: {warning}")
     sys.stdout.flush()
     if how.limit is not None:
         with contextlib.suppress(OSError) if args.force else contextlib.nullcontext():
@@ -66,10 +67,10 @@ def main(args: argparse.Namespace) -> int:
     try:
         os.execvpe(command[0], command, {**os.environ, **how.variables})
     except FileNotFoundError:
-        print(f"ceasefire run: {command[0]}: command not found", file=sys.stderr)
+        progress(f"ceasefire run: {command[0]}: command not found")
         return EXIT_NOT_FOUND
     except OSError as error:
-        print(f"ceasefire run: {command[0]}: {error.strerror}", file=sys.stderr)
+        progress(f"ceasefire run: {command[0]}: {error.strerror}")
         return EXIT_NOT_EXECUTABLE
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import FrameType
 
 from ceasefire.__main__ import Parser
-from ceasefire.errors import Failure, UsageError
+from ceasefire.errors import Failure, UsageError, said
+from ceasefire.text import shown
 from ceasefire.vm.files import new_log
 from tests.driver import guest, host, lanes, mutations
 from tests.driver.cases import FAIL, PASS, SKIP, Case, Outcome, failed, judge_skips, passed
@@ -41,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
             return 0
         return run_all(jobs, verbose=args.verbose)
     except Failure as failure:
-        print(f"tests/run: {failure}", file=sys.stderr)
+        print(f"tests/run: {said(failure)}", file=sys.stderr)
         return failure.status
     except KeyboardInterrupt:
         print("\ntests/run: interrupted", file=sys.stderr)
@@ -80,7 +81,7 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
     for name, outcome in outcomes.items():
         for case in outcome.cases:
             if case.result == FAIL:
-                print(f"failed: {name}: {case.name}")
+                print(f"failed: {name}: {shown(case.name)}")
     print(f"{good} passed, {bad} failed")
     return 1 if bad or not good else 0
 
@@ -134,10 +135,10 @@ def report(job: Job, outcome: Outcome, seconds: float, place: str, *, verbose: b
     lines = [f"{place} {'FAIL' if bad else 'ok  '} {job.name}: {counts} ({seconds:.1f} s)"]
     for case in outcome.cases:
         if case.result == FAIL or verbose or case.result == SKIP:
-            lines.append(f"      {case.result} {case.name}")
+            lines.append(f"      {case.result} {shown(case.name)}")
             if case.result != PASS:
-                detail = case.detail.splitlines()[:_DETAIL_LINES]
-                lines += [f"           {text}" for text in detail]
+                detail = case.detail.split("\n")[:_DETAIL_LINES] if case.detail else []
+                lines += [f"           {shown(text)}" for text in detail]
     if bad or verbose:
         lines += [f"      {note}" for note in (f"log {outcome.log}", *outcome.notes)]
     return "\n".join(lines)

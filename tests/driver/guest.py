@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ceasefire.errors import Failure
+from ceasefire.text import lines_of
 from ceasefire.vm import GuestResult, GuestSpec, run_guest
 from ceasefire.vm.files import run_directory
 from ceasefire.vm.spec import parse_disk
@@ -76,7 +77,7 @@ def boot(job: Job, command: list[str], log: Path, stop: threading.Event) -> Gues
             output.write(chunk)
 
         result = run_guest(spec, command, name=name, cwd=ROOT, stdout=keep, stop=stop)
-        for line in result.stderr.decode(errors="replace").splitlines():
+        for line in lines_of(result.stderr):
             output.write(f"# stderr: {line}\n".encode())
     return replace(result, stdout=bytes(printed))
 
@@ -104,7 +105,7 @@ def kernel_cases(job: Job, result: GuestResult) -> list[Case]:
         except Failure as failure:
             return [failed(name, str(failure))]
         return []
-    with result.log.open(encoding="utf-8", errors="replace") as lines:
+    with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         started = ktap.programs_started(lines)
     cases = []
     for report in result.verdict.reports:

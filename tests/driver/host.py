@@ -30,7 +30,7 @@ def run(job: Job, log: Path, stop: threading.Event) -> Outcome:
     """
     with run_directory("job") as scratch:
         status = _execute(job, log, scratch, stop)
-        text = log.read_text(encoding="utf-8", errors="replace")
+        text = log.read_bytes().decode(errors="replace")
         if status is None:
             return Outcome((failed(job.name, f"no end after {job.timeout:g} s, killed"),), log)
         cases = _cases(job, status, text, scratch)
@@ -87,7 +87,11 @@ def _cases(job: Job, status: int, text: str, scratch: Path) -> list[Case]:
 def junit_cases(text: str) -> list[Case]:
     """Return the cases of a JUnit report, as pytest and meson write it."""
     cases = []
-    for node in ElementTree.fromstring(text).iter("testcase"):
+    try:
+        tree = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        return [failed("JUnit format", f"the report cannot be read: {error}")]
+    for node in tree.iter("testcase"):
         name = ".".join(filter(None, (node.get("classname"), node.get("name"))))
         bad = node.find("failure") if node.find("failure") is not None else node.find("error")
         skipped = node.find("skipped")
@@ -106,4 +110,4 @@ def _meson_report() -> Path:
 
 
 def _last_lines(text: str) -> str:
-    return "\n".join(text.rstrip().splitlines()[-_SHOWN_LINES:])
+    return "\n".join(text.rstrip().split("\n")[-_SHOWN_LINES:])

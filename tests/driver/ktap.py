@@ -34,7 +34,7 @@ def late_plan(text: str) -> int | None:
     TAP allows that, KTAP does not, and the kernel's parser would never return from it.
     """
     tested: set[int] = set()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if match := _VERSION.match(line):
             tested.discard(len(match.group(1)))
         elif match := _RESULT.match(line):
@@ -57,7 +57,7 @@ def parse(text: str, *, nested: bool = False) -> list[Case]:
     printed = io.StringIO()
     _redirect(printed)
     try:
-        top = parser.parse_run_tests(text.splitlines())
+        top = parser.parse_run_tests(text.replace("\r\n", "\n").removesuffix("\n").split("\n"))
     except ValueError as error:
         # The parser runs off the end when a nested test has no plan.
         return [failed("KTAP format", f"the output ends early: {error}")]
@@ -107,7 +107,7 @@ def _log(test: Any) -> str:
 
 
 def _format_errors(printed: str) -> list[str]:
-    return [match.group(1) for match in map(_FORMAT_ERROR.search, printed.splitlines()) if match]
+    return [match.group(1) for match in map(_FORMAT_ERROR.search, printed.split("\n")) if match]
 
 
 def _kernel_parser() -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ceasefire.output import fancy
+from ceasefire.text import lines_of
 
 _TICK = 1.0
 _HEARTBEAT = 60.0
@@ -87,7 +88,7 @@ class Board:
 def _progress(log: Path) -> str:
     """Return how far a build is: the last line of its log if that is indented, else nothing."""
     try:
-        lines = log.read_bytes()[-_TAIL:].decode(errors="replace").splitlines()
+        lines = lines_of(log.read_bytes()[-_TAIL:])
     except OSError:
         return ""
     return f": {lines[-1].strip()}" if lines and lines[-1].startswith("  ") else ""

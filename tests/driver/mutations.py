@@ -63,7 +63,7 @@ def run(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()
     while pending:
         result = _boot(job, pending, log, stop)
         notes.append(f"kernel log {result.log}")
-        with result.log.open(encoding="utf-8", errors="replace") as lines:
+        with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
             attempts = read_attempts(lines)
         settled = settle(job.mutations, pending, attempts, result.timed_out)
         if not settled:

@@ -13,7 +13,7 @@ from ceasefire.bench.analyze import Figures, Ratio, figures_of, settled
 from ceasefire.bench.store import LINES
 from ceasefire.bench.suite import results, verbs
 from ceasefire.errors import Failure, UsageError
-from ceasefire.output import print_table
+from ceasefire.output import print_table, say
 
 _COLUMNS = (
     "case",
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
         from ceasefire.bench.suite import page  # noqa: PLC0415
 
         page.write([results.read(folder) for folder in folders], Path(args.html))
-        print(f"page: {args.html}")
+        say(f"page: {args.html}")
     if args.markdown:
         write_text(folders, Path(args.markdown), args.template)
     return status
@@ -73,7 +73,7 @@ def write_text(folders: Sequence[Path], path: Path, template: str | None) -> Non
     if len(found) < len(folders):
         raise UsageError("--markdown: two folders have the same name")
     markdown.write(found, Path(template or f"{path}.j2"), path)
-    print(f"text: {path}")
+    say(f"text: {path}")
 
 
 def show(folder: Path) -> int:
@@ -89,7 +89,7 @@ def show(folder: Path) -> int:
     from ceasefire.bench import plot  # noqa: PLC0415
 
     plots = plot.draw_all(figures, folder)
-    print(f"plots and raw lines: {folder} ({', '.join(path.name for path in plots)})")
+    say(f"plots and raw lines: {folder} ({', '.join(path.name for path in plots)})")
     return 1 if any(figure.wrong for figure in figures) else 0
 
 
@@ -114,7 +114,7 @@ def print_figures(
     ]
     print_table(_COLUMNS, rows, file=file)
     for note in notes(figures, lines):
-        print(note, file=file)
+        say(note, file=file)
 
 
 def notes(figures: Sequence[Figures], lines: Sequence[Mapping[str, Any]]) -> list[str]:

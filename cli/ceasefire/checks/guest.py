@@ -11,6 +11,7 @@ from ceasefire import paths
 from ceasefire.checks.base import INFO, PASS, Check, check
 from ceasefire.checks.here import preload_check
 from ceasefire.errors import Failure
+from ceasefire.text import lines_of
 from ceasefire.vm import accel
 from ceasefire.vm.command import UDEV_PROGRAMS
 from ceasefire.vm.guest import accelerator, run_guest
@@ -53,9 +54,9 @@ def _program(name: str, program: str, *, version: bool = False, needed: bool = T
     shown = path
     if version:
         done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT, check=False
+            [path, "--version"], capture_output=True, timeout=_VERSION_LIMIT, check=False
         )
-        shown = done.stdout.splitlines()[0] if done.stdout else path
+        shown = next(iter(lines_of(done.stdout)), path)
     return check(name, True, shown, "", needed=needed)
 
 
@@ -112,6 +113,7 @@ def _guest_by_booting() -> Check:
         result = run_guest(GuestSpec(timeout=_BOOT_LIMIT), ["uname", "-r"], name="doctor")
         result.check()
     except Failure as failure:
-        return check("guest", False, str(failure).splitlines()[0], "read the log named above")
-    found = f"{result.stdout.decode().strip()} in {result.seconds:.1f} s with {result.accel}"
+        return check("guest", False, str(failure).partition("\n")[0], "read the log named above")
+    release = result.stdout.decode(errors="replace").strip()
+    found = f"{release} in {result.seconds:.1f} s with {result.accel}"
     return check("guest", True, found, "")

@@ -9,6 +9,7 @@ from pathlib import Path
 from ceasefire import counters, paths, prctl, preload
 from ceasefire.checks.base import Check, check
 from ceasefire.errors import Failure, Unsupported
+from ceasefire.text import lines_of
 
 _TRIAL_LIMIT = 30.0
 _VMSTAT_FIX = "build the kernel with CONFIG_DEBUG_TLBFLUSH=y"
@@ -78,14 +79,13 @@ def preload_check(*, needed: bool) -> Check:
 def preload_problem(library: Path) -> str:
     """Return what is wrong with the library, empty when a program runs well under it."""
     program = paths.find_program("cat")
-    text = "ceasefire\n"
+    text = b"ceasefire\n"
     try:
         extra = preload.variables(library, [], [])
         done = subprocess.run(
             [program or "cat"],
             input=text,
             capture_output=True,
-            text=True,
             timeout=_TRIAL_LIMIT,
             env={**os.environ, **extra},
             check=False,
@@ -95,5 +95,5 @@ def preload_problem(library: Path) -> str:
     if done.returncode != 0 or done.stdout != text:
         return f"a program under it ended with status {done.returncode}"
     if done.stderr:
-        return done.stderr.splitlines()[0]
+        return lines_of(done.stderr)[0]
     return ""

@@ -16,6 +16,7 @@ from typing import TextIO
 from ceasefire.cmdline import command_of
 from ceasefire.errors import UsageError
 from ceasefire.files import write_whole
+from ceasefire.output import progress
 from ceasefire.record import cli, model, page, web
 from ceasefire.record.processes import NotStarted
 
@@ -47,7 +48,7 @@ def main(args: argparse.Namespace) -> int:
         try:
             result = cli.record(args)
         except NotStarted as problem:
-            print(f"ceasefire advise: {problem}", file=sys.stderr)
+            progress(f"ceasefire advise: {problem}")
             return problem.status
         recording, status = result.recording, result.status
     if args.html is not None:

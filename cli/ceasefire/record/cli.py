@@ -15,6 +15,7 @@ from pathlib import Path
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import Failure, UsageError
 from ceasefire.files import write_whole
+from ceasefire.output import progress
 from ceasefire.record.model import to_json
 from ceasefire.record.processes import NotStarted
 from ceasefire.record.recorder import Recorder, Result
@@ -58,14 +59,11 @@ def main(args: argparse.Namespace) -> int:
     try:
         result = record(args)
     except NotStarted as problem:
-        print(f"ceasefire record: {problem}", file=sys.stderr)
+        progress(f"ceasefire record: {problem}")
         return problem.status
     write_whole(target, json.dumps(to_json(result.recording), indent=1) + "\n")
     sent = result.recording.total().sent
-    print(
-        f"ceasefire record: {sent:,} shootdowns: `ceasefire advise -i {target}` tells of them",
-        file=sys.stderr,
-    )
+    progress(f"ceasefire record: {sent:,} shootdowns: `ceasefire advise -i {target}` tells of them")
     return result.status
 
 

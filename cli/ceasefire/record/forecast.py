@@ -6,7 +6,6 @@ is that of the mapped bytes which could recycle, an estimate. All other causes f
 """
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -14,6 +13,7 @@ from pathlib import PurePath
 from ceasefire import prctl, way
 from ceasefire.record import causes
 from ceasefire.record.model import Recording
+from ceasefire.text import quoted
 
 # Fewer than this share is not worth a kernel.
 _WORTH = 0.05
@@ -99,7 +99,7 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
         lines += switch_on(command, fpr=recording.environment.fpr)
         folder = common_folder(recording.files)
         if folder and list(command[:1]) != ["-p"] and not way.obstacle(way.Way(""), command[0]):
-            glob = shlex.quote(f"{folder}/*")
+            glob = quoted([f"{folder}/*"])
             lines.append(f"Only for these files: ceasefire run --path {glob} -- ...")
     elif found.sent:
         lines.append("FPR is not worth it for this program.")
@@ -125,7 +125,7 @@ def common_folder(files: Mapping[str, int]) -> str:
 def switch_on(command: Sequence[str], *, fpr: bool) -> list[str]:
     """Say how the program gets FPR."""
     attached = list(command[:1]) == ["-p"]
-    words = "CMD..." if attached else shlex.join(command)
+    words = "CMD..." if attached else quoted(command)
     lines = []
     if fpr:
         lines.append(f"Switch it on: ceasefire run -- {words}")

@@ -5,12 +5,12 @@ The width of a box is its part of all shootdowns. Positions are per cent, so the
 screen without scripts, and the text keeps its size; each box is cut off at its own edge.
 """
 
-import html
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ceasefire.record.causes import label
 from ceasefire.record.model import Site
+from ceasefire.text import html_text
 
 _ROW = 20
 # Boxes below this part of the whole are left out, with what is below them.
@@ -68,7 +68,7 @@ def _draw(node: Node, left: float, row: int, whole: int, parts: list[str]) -> No
     width = 100 * node.sent / whole
     share = node.saved / node.sent
     kind = "saved" if share >= 0.5 else "stays"
-    name = html.escape(node.name)
+    name = html_text(node.name)
     parts.append(
         f'<svg x="{left:.3f}%" y="{row * _ROW}" width="{width:.3f}%" height="{_ROW}">'
         f'<g class="{kind}"><title>{name}: {node.sent:,} shootdowns, {width:.1f} %, '

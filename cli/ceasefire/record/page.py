@@ -4,7 +4,7 @@
 from dataclasses import asdict, dataclass
 from typing import TextIO
 
-from ceasefire.output import number, print_table
+from ceasefire.output import number, print_table, say
 from ceasefire.record import causes, forecast
 from ceasefire.record.mappings import WORDS
 from ceasefire.record.model import Calls, Recording, Sum, to_json
@@ -32,9 +32,9 @@ def show(recording: Recording, stream: TextIO) -> None:
     for table in tables(recording):
         title = table.title
         print_table(table.columns, table.rows, title=title, numbers_from=table.texts, file=stream)
-        print(file=stream)
+        say("", file=stream)
     for line in [*notes(recording), *conclusion(recording)]:
-        print(line, file=stream)
+        say(line, file=stream)
 
 
 def conclusion(recording: Recording) -> list[str]:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The page of a recording as HTML: one file that needs nothing else, light and dark, any width."""
 
-import html
 from collections.abc import Sequence
 
 from ceasefire import __version__
 from ceasefire.record import icicle, page
 from ceasefire.record.model import Recording
+from ceasefire.text import html_text
 
 _STYLE = """\
 :root { color-scheme: light dark; --back: #fff; --text: #1b1b1b; --dim: #5c5c5c; --line: #d5d5d5;
@@ -36,7 +36,7 @@ th { color: var(--dim); font-weight: normal; }
 
 def document(recording: Recording) -> str:
     """Return the page."""
-    title = html.escape(f"Shootdowns of {page.title_of(recording)}")
+    title = html_text(f"Shootdowns of {page.title_of(recording)}")
     first, *others = page.conclusion(recording)
     parts = [
         "<!doctype html>",
@@ -45,12 +45,12 @@ def document(recording: Recording) -> str:
         f"<title>{title}</title>",
         f"<style>\n{_STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
-        f'<p class="forecast">{html.escape(first)}</p>',
+        f'<p class="forecast">{html_text(first)}</p>',
         *_list(others),
     ]
     for index, table in enumerate(page.tables(recording)):
         heading = table.title if index else "By cause"
-        parts += [f"<h2>{html.escape(_sentence(heading))}</h2>", *_table(table)]
+        parts += [f"<h2>{html_text(_sentence(heading))}</h2>", *_table(table)]
         if index == 0:
             parts += _picture(recording)
     notes = page.notes(recording)
@@ -60,7 +60,7 @@ def document(recording: Recording) -> str:
     machine = f"Linux {environment.release}, {environment.cpus} CPUs"
     machine += ", emulated by QEMU" if environment.emulated else ""
     parts.append(
-        f"<footer><p>{html.escape(machine)}, recorded for {environment.seconds:.1f} s. "
+        f"<footer><p>{html_text(machine)}, recorded for {environment.seconds:.1f} s. "
         f"ceasefire {__version__}</p></footer></body></html>"
     )
     return "\n".join(parts) + "\n"
@@ -84,7 +84,7 @@ def _sentence(text: str) -> str:
 
 
 def _list(lines: Sequence[str]) -> list[str]:
-    items = [f"<li>{html.escape(line)}</li>" for line in lines]
+    items = [f"<li>{html_text(line)}</li>" for line in lines]
     return ["<ul>", *items, "</ul>"] if items else []
 
 
@@ -94,7 +94,7 @@ def _table(table: page.Table) -> list[str]:
             f"<{tag}" + (' class="number">' if i >= table.texts else ">") for i in range(len(row))
         ]
         closed = f"</{tag}>"
-        return "".join(o + html.escape(cell) + closed for o, cell in zip(opened, row, strict=True))
+        return "".join(o + html_text(cell) + closed for o, cell in zip(opened, row, strict=True))
 
     return [
         '<div class="table"><table>',

@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
         limit=None,
     )
     if args.log:
-        print(result.log, file=sys.stderr)
+        progress(str(result.log))
     status = result.check()
     if warning := emulator.warning(spec, result.log):
         progress(f"ceasefire vm: {warning}")

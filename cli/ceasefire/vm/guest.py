@@ -73,8 +73,8 @@ class GuestResult:
         """Return the command's exit status; raise when the guest or its kernel misbehaved."""
         if not self.verdict.clean:
             raise GuestError(
-                f"the guest's kernel complained:\n{klog.describe(self.verdict)}\n"
-                f"whole log: {self.log}"
+                f"the guest's kernel complained (whole log: {self.log}):\n"
+                f"{klog.describe(self.verdict)}"
             )
         if self.cut:
             raise GuestError(f"the guest printed {self.cut}, guest killed; log: {self.log}")
@@ -83,7 +83,7 @@ class GuestResult:
         if self.status is None:
             what = "ended before its command did" if self.verdict.booted else "did not boot"
             detail = self.stderr.decode(errors="replace").strip() or _tail(self.log)
-            raise GuestError(f"the guest {what}:\n{detail}\nwhole log: {self.log}")
+            raise GuestError(f"the guest {what} (whole log: {self.log}):\n{detail}")
         return self.status
 
 
@@ -157,7 +157,7 @@ def _boot(
         ended, cut = _supervise(words, directory, spec.timeout, streams, stop)
         seconds = time.monotonic() - started
         _end_log(log, messages, cut)
-    with log.open(encoding="utf-8", errors="replace") as lines:
+    with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         verdict = klog.scan(lines, spec.allow_log)
     return GuestResult(
         *(verdict.status, bytes(out), bytes(err), log, verdict),
@@ -266,5 +266,5 @@ def _end_log(log: Path, messages: Path, cut: str) -> None:
 
 
 def _tail(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = log.read_bytes().decode(errors="replace").rstrip("\n").split("\n")
     return "\n".join(lines[-_TAIL_LINES:]) or "(the kernel printed nothing)"

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ceasefire import counters
 from ceasefire.errors import Failure
+from ceasefire.text import shown
 
 _ENDED_AFTER = 30.0
 
@@ -128,5 +129,5 @@ def run_main(main: Callable[[argparse.Namespace], None], options: argparse.Argum
     try:
         main(options.parse_args())
     except (Failure, OSError, subprocess.SubprocessError) as error:
-        print(f"{Path(sys.argv[0]).stem}: {error}", file=sys.stderr)
+        print(shown(f"{Path(sys.argv[0]).stem}: {error}"), file=sys.stderr)
         sys.exit(1)

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from ceasefire.errors import Failure
+from ceasefire.text import shown
 
 _NAME = "ceasefire-bench"
 _MOUNTS = Path("/proc/self/mounts")
@@ -124,7 +125,7 @@ def _run() -> None:
     try:
         main(args)
     except (Failure, OSError, subprocess.SubprocessError) as error:
-        print(f"limit: {error}", file=sys.stderr)
+        print(shown(f"limit: {error}"), file=sys.stderr)
         sys.exit(1)
 
 

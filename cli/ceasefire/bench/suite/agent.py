@@ -27,6 +27,7 @@ from typing import Any
 
 from ceasefire import counters
 from ceasefire.bench.apps import limit
+from ceasefire.text import shown
 
 SCHEMA = 2
 RUN_TIME = "seconds"
@@ -96,7 +97,7 @@ def main(path: str) -> int:
         for command in plan.prepare:
             done = run(command, work, 3600.0)
             if done.status != 0:
-                print(f"preparing failed: {done.why()}", file=sys.stderr)
+                print(f"preparing failed: {shown(done.why())}", file=sys.stderr)
                 return 1
         for task in plan.tasks:
             emit(sample(task, work))

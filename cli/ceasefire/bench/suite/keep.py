@@ -19,6 +19,7 @@ from ceasefire.bench.suite import results
 from ceasefire.counters import INTERRUPTS, RECEIVED
 from ceasefire.errors import Failure, UsageError
 from ceasefire.files import write_whole
+from ceasefire.output import say
 
 FOLDER = "bench/results"
 # Bytes of one file: people download all of them with the sources.
@@ -75,7 +76,7 @@ def main(args: argparse.Namespace) -> int:
         write_whole(folder / results.LINES, text)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}") from None
-    print(f"kept {len(found.samples)} samples, {len(text)} bytes: {folder}; then: make results")
+    say(f"kept {len(found.samples)} samples, {len(text)} bytes: {folder}; then: make results")
     return 0
 
 

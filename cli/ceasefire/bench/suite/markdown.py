@@ -19,6 +19,7 @@ from ceasefire.bench.suite.spec import BASELINE, STOCK, load_all
 from ceasefire.bench.suite.verbs import ratio_text
 from ceasefire.errors import Failure, UsageError
 from ceasefire.files import write_whole
+from ceasefire.text import shown
 
 _ON = "on"
 # Decimals of a number of shootdowns.
@@ -300,7 +301,7 @@ def render(found: Mapping[str, Results], template: Path) -> str:
 def table_text(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
-    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    escaped = [[shown(cell).replace("|", "\\|") for cell in line] for line in lines]
     return "\n".join(
         "".join(f"| {cell} " if cell else "| " for cell in line) + "|" for line in escaped
     )

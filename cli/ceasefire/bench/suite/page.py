@@ -27,6 +27,7 @@ from ceasefire.bench.suite.spec import BASELINE, STOCK
 from ceasefire.bench.suite.verbs import notes, ratio_text
 from ceasefire.errors import UsageError
 from ceasefire.files import write_whole
+from ceasefire.text import shown
 
 GROUPS = {
     "application": "Applications",
@@ -75,6 +76,8 @@ def render(results: Sequence[Results]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        # Markup, such as our own pictures, is a subclass.
+        finalize=lambda value: shown(value) if type(value) is str else value,
     )
     groups: dict[str, list[Section]] = {}
     said: list[str] = []

@@ -5,8 +5,9 @@ classes of the style sheet, text is text, and the width is that of the place it 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, log10
+
+from ceasefire.text import html_text
 
 _WIDTH = 360.0
 _HEIGHT = 190.0
@@ -94,20 +95,20 @@ def plot(title: str, x: Axis, y: Axis, curves: Sequence[Curve], *, one: bool = F
         if curve.marks:
             parts += [
                 f'<circle class="mark {curve.kind}" cx="{across:.1f}" cy="{down:.1f}" r="{_MARK}">'
-                f"<title>{escape(curve.label)}: {point[1]:.4g}</title></circle>"
+                f"<title>{html_text(curve.label)}: {point[1]:.4g}</title></circle>"
                 for (across, down), point in zip(places, curve.points, strict=True)
             ]
         parts.append(f'<path class="curve {curve.kind}" d="M{key:.0f} 10h16"/>')
         parts.append(_text("key", key + 21, 14, curve.label))
         key += 21 + 7 * len(curve.label) + 18
     return (
-        f'<svg viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" aria-label="{escape(title)}">'
+        f'<svg viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" aria-label="{html_text(title)}">'
         f"{''.join(parts)}</svg>"
     )
 
 
 def _text(kind: str, across: float, down: float, text: str) -> str:
-    return f'<text class="{kind}" x="{across:.1f}" y="{down:.1f}">{escape(text)}</text>'
+    return f'<text class="{kind}" x="{across:.1f}" y="{down:.1f}">{html_text(text)}</text>'
 
 
 def decades(low: float, high: float) -> list[float]:

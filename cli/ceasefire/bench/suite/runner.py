@@ -21,7 +21,7 @@ from ceasefire.bench.suite import data, plan
 from ceasefire.bench.suite.agent import SCHEMA, Plan
 from ceasefire.bench.suite.results import Folder, read
 from ceasefire.bench.suite.spec import STOCK, Suite
-from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported
+from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported, said
 from ceasefire.output import progress
 from ceasefire.vm import GuestSpec, klog, run_guest
 from ceasefire.vm.command import DISK_DIR
@@ -119,7 +119,8 @@ def measure(suite: Suite, boots: Sequence[plan.Boot], folder: Folder, where: Whe
             raise
         except Failure as failure:
             trouble += 1
-            progress(f"boot {number}: {failure}")
+            for line in said(failure).split("\n"):
+                progress(f"boot {number}: {line}")
     return 1 if trouble or told.failed else 0
 
 

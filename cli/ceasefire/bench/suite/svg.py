@@ -5,7 +5,8 @@ sheet, text is text, and the width is that of the place it stands in.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from ceasefire.text import html_text
 
 _WIDTH = 360
 _TEXT = 15
@@ -45,11 +46,11 @@ def bars(title: str, rows: Sequence[Bar], *, one: bool = False) -> str:
         base, top = y + _TEXT - 4, y + _TEXT
         middle = top + _BAR / 2
         parts += [
-            f'<text x="0" y="{base:.0f}">{escape(row.label)}</text>',
-            f'<text class="value" x="{_WIDTH}" y="{base:.0f}">{escape(row.text)}</text>',
+            f'<text x="0" y="{base:.0f}">{html_text(row.label)}</text>',
+            f'<text class="value" x="{_WIDTH}" y="{base:.0f}">{html_text(row.text)}</text>',
             f'<rect class="bar {row.kind}" x="0" y="{top:.0f}" '
             f'width="{max(place(row.value), 1.5):.1f}" height="{_BAR}" rx="2">'
-            f"<title>{escape(row.label)}: {escape(row.text)}</title></rect>",
+            f"<title>{html_text(row.label)}: {html_text(row.text)}</title></rect>",
         ]
         if row.low is not None and row.high is not None and row.high > row.low:
             left, right = place(row.low), place(row.high)
@@ -61,6 +62,6 @@ def bars(title: str, rows: Sequence[Bar], *, one: bool = False) -> str:
             parts.append(f'<path class="one" d="M{place(1.0):.1f} {top - 3:.0f}v{_BAR + 6}"/>')
         y += _ROW
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {y + _TOP:.0f}" role="img" aria-label="{escape(title)}">'
+        f'<svg viewBox="0 0 {_WIDTH} {y + _TOP:.0f}" role="img" aria-label="{html_text(title)}">'
         f"{''.join(parts)}</svg>"
     )

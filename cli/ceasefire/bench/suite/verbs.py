@@ -11,7 +11,7 @@ from ceasefire.bench.suite import plan, results, runner, spec
 from ceasefire.bench.suite.compare import Comparison, Interval, comparisons
 from ceasefire.bench.suite.spec import BASELINE, STOCK
 from ceasefire.errors import Failure, UsageError
-from ceasefire.output import print_table, progress
+from ceasefire.output import print_table, progress, say
 from ceasefire.vm.spec import ACCELERATORS
 
 
@@ -154,7 +154,7 @@ def show(folder: Path, against: str = BASELINE) -> int:
         numbers_from=3,
     )
     for note in notes(found, compared):
-        print(note)
+        say(note)
     return 1 if any(c.wrong or c.different or c.failed for c in compared) else 0
 
 
