@@ -3,8 +3,10 @@
 
 Gets a Plan as JSON in its only argument. Prints for ceasefire/trial.py, a line each:
 
-  sample MODE ROUND STATUS MICROSECONDS SAME NAME=DELTA...   round 0 warms up
-  text LINE                                                  for the user
+  TOKEN sample MODE ROUND STATUS MICROSECONDS SAME NAME=DELTA...   round 0 warms up
+  TOKEN text LINE                                                  for the user
+
+The token is that of the plan: a line that the program prints is none of these.
 
 Both modes start the program in the same way, so that they differ by FPR alone: what the switch
 is set to here the program inherits.
@@ -22,19 +24,25 @@ from typing import IO
 
 from ceasefire import counters, prctl
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_UNSUPPORTED
+from ceasefire.text import lines_of
 from ceasefire.trial import OFF, ON
 
 _SWITCH = counters.SYSFS / "fpr" / "enabled"
 _WORK = Path("/run/ceasefire-try")
 _TEXT_LINES = 20
-_TEXT_BYTES = 500
+_TEXT_BYTES = 1 << 16
+_TEXT_LENGTH = 500
 _PRELOAD_FAILED = b"cannot be preloaded"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. limit and variables: as in ceasefire.way.Way, for the runs with FPR."""
+    """What to run. limit and variables: as in ceasefire.way.Way, for the runs with FPR.
 
+    token: begins each line of ours.
+    """
+
+    token: str
     rounds: int
     sort: bool
     limit: int | None
@@ -61,6 +69,15 @@ class Rounds:
         self._reference, self._out, self._err = (work / n for n in ("reference", "out", "err"))
         self._told = False
 
+    def say(self, text: str) -> None:
+        """Print a line for trial.py."""
+        print(self._plan.token, text, flush=True)
+
+    def texts(self, some: bytes) -> None:
+        """Tell the user the first lines of what somebody has printed."""
+        for line in lines_of(some)[:_TEXT_LINES]:
+            self.say(f"text {line[:_TEXT_LENGTH]}")
+
     def sample(self, mode: str, number: int) -> bool:
         """Run the program once and print its sample; False if it makes no sense to go on."""
         before = counters.parse_vmstat(counters.VMSTAT.read_text(encoding="ascii"))
@@ -70,13 +87,15 @@ class Rounds:
             usec = (time.monotonic_ns() - begin) // 1000
         after = counters.parse_vmstat(counters.VMSTAT.read_text(encoding="ascii"))
         same = self._compare(status)
-        lost = [line for line in self._err.read_bytes().splitlines() if _PRELOAD_FAILED in line]
-        if lost:
-            _texts(lost[:1])
+        with self._err.open("rb") as err:
+            said = err.read(_TEXT_BYTES).split(b"\n")
+        lost = next((line for line in said if _PRELOAD_FAILED in line), None)
+        if lost is not None:
+            self.texts(lost)
             return False
         moved = counters.difference(before, after).items()
         values = " ".join(f"{name}={value}" for name, value in moved)
-        print(f"sample {mode} {number} {status} {usec} {same:d} {values}", flush=True)
+        self.say(f"sample {mode} {number} {status} {usec} {same:d} {values}")
         return True
 
     def _run(self, mode: str, out: IO[bytes], err: IO[bytes]) -> int:
@@ -92,10 +111,10 @@ class Rounds:
                 stderr=err,
             ).wait()
         except FileNotFoundError:
-            err.write(f"{plan.command[0]}: command not found\n".encode())
+            err.write(os.fsencode(f"{plan.command[0]}: command not found\n"))
             return EXIT_NOT_FOUND
         except OSError as error:
-            err.write(f"{plan.command[0]}: {error.strerror}\n".encode())
+            err.write(os.fsencode(f"{plan.command[0]}: {error.strerror}\n"))
             return EXIT_NOT_EXECUTABLE
         finally:
             if plan.limit is not None:
@@ -113,37 +132,35 @@ class Rounds:
         if not self._reference.exists():
             shutil.copyfile(self._out, self._reference)
             if status != 0:
-                _texts(self._err.read_bytes().splitlines()[:_TEXT_LINES])
+                with self._err.open("rb") as err:
+                    self.texts(err.read(_TEXT_BYTES))
             return True
         if subprocess.run(["cmp", "-s", self._reference, self._out], check=False).returncode == 0:
             return True
         if not self._told:
             self._told = True
-            done = subprocess.run(
-                ["diff", self._reference, self._out], stdout=subprocess.PIPE, check=False
-            )
-            _texts(done.stdout.splitlines()[:_TEXT_LINES])
+            with subprocess.Popen(
+                ["diff", "-a", self._reference, self._out], stdout=subprocess.PIPE
+            ) as diff:
+                assert diff.stdout is not None
+                self.texts(diff.stdout.read(_TEXT_BYTES))
+                diff.kill()
         return False
 
 
 def main(text: str) -> int:
     """Carry out a plan."""
     plan = Plan(**json.loads(text))
+    rounds = Rounds(plan, _WORK)
     if not counters.supported():
-        _texts([b"the kernel in the guest has no FPR"])
+        rounds.say("text the kernel in the guest has no FPR")
         return EXIT_UNSUPPORTED
     if plan.limit is not None and not prctl.available():
-        _texts([b"the kernel in the guest has no prctl(PR_FPR): use --path '*'"])
+        rounds.say("text the kernel in the guest has no prctl(PR_FPR): use --path '*'")
         return 1
     _SWITCH.write_text("1\n", encoding="ascii")
     _WORK.mkdir(parents=True)
-    rounds = Rounds(plan, _WORK)
     for number in range(plan.rounds + 1):
         if not (rounds.sample(OFF, number) and rounds.sample(ON, number)):
             return 1
     return 0
-
-
-def _texts(lines: list[bytes]) -> None:
-    for line in lines:
-        print("text", line[:_TEXT_BYTES].decode(errors="replace"), flush=True)

@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The samples of `ceasefire try`: read from the guest's output, summed up, and told."""
+"""The samples of `ceasefire try`: read from the guest's output, summed up, and told.
 
+The program runs as root in the guest and may print what it likes, also to the output of ours. A
+line counts only with the token of the run, and only in the form that rounds.py gives it.
+"""
+
+import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ceasefire.counters import RECEIVED, SENT, SKIPPED
-from ceasefire.errors import Failure
 from ceasefire.reasons import GROUPS, is_reason, words
+from ceasefire.text import shown
 
 OFF = "off"
 ON = "on"
+_SAMPLE = re.compile(
+    r"sample (off|on) ([0-9]{1,9}) ([0-9]{1,3}) ([0-9]{1,15}) ([01])"
+    r"((?: [a-z0-9_]+=-?[0-9]{1,19})*) ?"
+)
+_LONGEST = 1 << 16
+_MOST_TEXTS = 100
 
 
 @dataclass(frozen=True)
@@ -75,26 +86,45 @@ class Trial:
         return list(names)
 
 
-def parse(lines: Iterable[str]) -> Trial:
-    """Read what the guest's script printed; other lines are not for us."""
-    samples = []
-    texts = []
-    for line in lines:
-        kind, _, rest = line.rstrip("\r\n").partition(" ")
-        if kind == "text":
-            texts.append(rest)
-        elif kind == "sample":
-            # The program is root in the guest and may print what it likes.
-            try:
-                mode, number, status, usec, same, *pairs = rest.split()
-                values = {n: int(v) for n, _, v in (pair.partition("=") for pair in pairs)}
-                sample = Sample(mode, int(number), int(status), int(usec), same == "1", values)
-            except ValueError:
-                raise Failure(
-                    "the runs in the guest failed: a sample that makes no sense"
-                ) from None
-            samples.append(sample)
-    return Trial(tuple(samples), tuple(texts))
+class Reader:
+    """Takes the output of a guest as it comes, and keeps of it what is ours."""
+
+    def __init__(self, token: str) -> None:
+        """token: that of the plan."""
+        self._mark = f"{token} ".encode()
+        self._rest = b""
+        self._samples: list[Sample] = []
+        self._texts: list[str] = []
+
+    def __call__(self, chunk: bytes) -> None:
+        """Take a piece, which may end anywhere."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        # Our lines are shorter; this one is dropped with its end.
+        self._rest = self._rest[:_LONGEST]
+        for line in lines:
+            if line.startswith(self._mark) and len(line) < _LONGEST:
+                self._line(line.removeprefix(self._mark).decode(errors="replace"))
+
+    def _line(self, line: str) -> None:
+        match = _SAMPLE.fullmatch(line)
+        if match:
+            mode, number, status, usec, same, pairs = match.groups()
+            values = {n: int(v) for n, _, v in (pair.partition("=") for pair in pairs.split())}
+            self._samples.append(
+                Sample(mode, int(number), int(status), int(usec), same == "1", values)
+            )
+        elif line.startswith("text ") and len(self._texts) < _MOST_TEXTS:
+            self._texts.append(shown(line.removeprefix("text ")))
+
+    def found(self) -> Trial:
+        """Return what came until now."""
+        return Trial(tuple(self._samples), tuple(self._texts))
+
+
+def complete(trial: Trial, rounds: int) -> bool:
+    """Say whether there are the samples of these rounds, each once and in their order."""
+    wanted = [(mode, number) for number in range(rounds + 1) for mode in (OFF, ON)]
+    return [(sample.mode, sample.round) for sample in trial.samples] == wanted
 
 
 def verdict(trial: Trial) -> str:

@@ -10,6 +10,7 @@ printed the same, 1 when not, 70 when the guest's kernel complained, 77 when it 
 import argparse
 import json
 import os
+import secrets
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,8 +19,9 @@ from ceasefire import paths, trial, way
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.counters import RECEIVED, SKIPPED
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, Unsupported, UsageError
-from ceasefire.output import print_table, progress
+from ceasefire.output import print_table, progress, say
 from ceasefire.rounds import Plan
+from ceasefire.text import lines_of
 from ceasefire.vm import GuestResult, GuestSpec, run_guest
 from ceasefire.vm.disks import ext4_image
 from ceasefire.vm.spec import (
@@ -103,19 +105,18 @@ def main(args: argparse.Namespace) -> int:
     if why := way.obstacle(how, command[0]):
         raise UsageError(f"{why}: leave --path and --exclude out")
     spec = _guest(args)
-    result = _boot(spec, args, command, how)
+    result, found = _boot(spec, args, command, how)
     status = result.check()
-    found = trial.parse(result.stdout.decode(errors="replace").splitlines())
     if status == Unsupported.status:
         raise Unsupported(f"the '{args.kernel}' kernel has no FPR: build one with `make kernel`")
-    if status != 0 or len(found.samples) != 2 * (args.rounds + 1):
-        words = [*found.texts, result.stderr.decode(errors="replace").strip()]
+    if status != 0 or not trial.complete(found, args.rounds):
+        words = [*found.texts, *lines_of(result.stderr.strip())]
         reason = next((word for word in words if word), f"exit status {status}")
         raise Failure(f"the runs in the guest failed: {reason}; kernel log {result.log}")
     first = found.samples[0].status
     if first in (EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND):
         reason = found.texts[0] if found.texts else f"exit status {first}"
-        print(f"ceasefire try: the command cannot be run in the guest: {reason}", file=sys.stderr)
+        progress(f"ceasefire try: the command cannot be run in the guest: {reason}")
         return first
     problem = trial.verdict(found)
     if args.json:
@@ -145,27 +146,26 @@ def _guest(args: argparse.Namespace) -> GuestSpec:
 
 def _boot(
     spec: GuestSpec, args: argparse.Namespace, command: list[str], how: way.Way
-) -> GuestResult:
+) -> tuple[GuestResult, trial.Trial]:
+    """Boot, and return what came of the guest and what it has measured."""
     progress(f"with FPR {how.text}")
     progress(f"booting the {args.kernel} kernel with {spec.cpus} CPUs ...")
-    output = bytearray()
-    told = seen = 0
-    mark = b"\nsample on "
+    token = secrets.token_hex(16)
+    reader = trial.Reader(token)
+    told = 0
 
     def listen(chunk: bytes) -> None:
-        nonlocal told, seen
-        output.extend(chunk)
-        # The program may forge lines: it is root in the guest.
-        while told <= args.rounds and (seen := output.find(mark, seen)) >= 0:
-            seen += 1
+        nonlocal told
+        reader(chunk)
+        rounds = sum(sample.mode == trial.ON for sample in reader.found().samples)
+        while told < rounds:
             what = "warmed up" if told == 0 else f"round {told} of {args.rounds} done"
             progress(f"{what}")
             told += 1
-        seen = max(0, len(output) - len(mark) + 1)
 
-    plan = Plan(args.rounds, args.sort_output, how.limit, dict(how.variables), command)
+    plan = Plan(token, args.rounds, args.sort_output, how.limit, dict(how.variables), command)
     result = run_guest(spec, plan.words(), name="try", stdout=listen, limit=_OUTPUT_LIMIT)
-    return replace(result, stdout=bytes(output))
+    return result, reader.found()
 
 
 def _tell(args: argparse.Namespace, result: GuestResult, found: trial.Trial, problem: str) -> None:
@@ -176,22 +176,22 @@ def _tell(args: argparse.Namespace, result: GuestResult, found: trial.Trial, pro
     title += "emulated by QEMU" if emulated else "KVM"
     print_table(["", "without FPR", "with FPR", "compared"], rows, title=title)
     if emulated:
-        print("The CPUs are emulated: only counts and ratios carry over to real ones.")
+        say("The CPUs are emulated: only counts and ratios carry over to real ones.")
     if crowded:
-        print("There are more virtual CPUs than real ones: runtimes would mean nothing.")
+        say("There are more virtual CPUs than real ones: runtimes would mean nothing.")
     if not found.spread(trial.ON, SKIPPED).greatest:
         why = ", ".join(trial.obstacles(found)) or "no file was mapped with it"
-        print(f"FPR skipped nothing: {why}.")
+        say(f"FPR skipped nothing: {why}.")
     status = found.samples[0].status
     if status:
-        print(f"The program ended with status {status} in the first run.")
+        say(f"The program ended with status {status} in the first run.")
     for text in found.texts:
-        print(f"  {text}")
+        say(f"  {text}")
     if problem:
         sys.stdout.flush()
-        print(f"ceasefire try: the output differs: {problem}", file=sys.stderr)
+        progress(f"ceasefire try: the output differs: {problem}")
     else:
-        print("The output is the same in all runs.")
+        say("The output is the same in all runs.")
 
 
 def _record(

@@ -8,6 +8,17 @@ COUNTS_OFF = f"{RECEIVED}=1000 nr_tlb_remote_flush=500 fpr_skip=0"
 COUNTS_ON = f"{RECEIVED}=4 nr_tlb_remote_flush=3 fpr_skip=998"
 
 
+TOKEN = "0123456789abcdef"
+
+
+def read(some: list[str], token: str = TOKEN) -> trial.Trial:
+    """Return what is found in these lines, each after the token."""
+    reader = trial.Reader(TOKEN)
+    for line in some:
+        reader(f"{token} {line}\n".encode("utf-8", "surrogateescape"))
+    return reader.found()
+
+
 def lines(**changes: str) -> list[str]:
     """Return two rounds; a change like on1='sample ...' replaces the sample of that run."""
     runs = {
@@ -22,7 +33,7 @@ def lines(**changes: str) -> list[str]:
 
 
 def test_warm_up_does_not_count() -> None:
-    found = trial.parse(lines())
+    found = read(lines())
     assert len(found.measured(trial.OFF)) == 2
     assert found.runtime(trial.OFF) == trial.Spread(1500, 1400, 1600)
     assert found.spread(trial.ON, RECEIVED).median == 4
@@ -30,32 +41,54 @@ def test_warm_up_does_not_count() -> None:
 
 
 def test_same_output_has_no_verdict() -> None:
-    assert trial.verdict(trial.parse(lines())) == ""
+    assert trial.verdict(read(lines())) == ""
 
 
 def test_different_output_with_fpr() -> None:
-    found = trial.parse(lines(on2=f"sample on 2 0 1000 0 {COUNTS_ON}"))
+    found = read(lines(on2=f"sample on 2 0 1000 0 {COUNTS_ON}"))
     assert "printed something else in 1 of 3 runs" in trial.verdict(found)
 
 
 def test_different_status_with_fpr() -> None:
-    found = trial.parse(lines(on1=f"sample on 1 139 1000 1 {COUNTS_ON}"))
+    found = read(lines(on1=f"sample on 1 139 1000 1 {COUNTS_ON}"))
     assert "ended with status 139, without it with 0" in trial.verdict(found)
 
 
 def test_program_that_never_prints_the_same() -> None:
-    found = trial.parse(lines(off1=f"sample off 1 0 1400 0 {COUNTS_OFF}"))
+    found = read(lines(off1=f"sample off 1 0 1400 0 {COUNTS_OFF}"))
     assert "--sort-output" in trial.verdict(found)
 
 
 def test_other_lines_are_not_samples() -> None:
-    found = trial.parse(["noise", "text hello  world", *lines(), "sampler x"])
+    found = read(["noise", "text hello  world", *lines(), "sampler x"])
     assert found.texts == ("hello  world",)
     assert len(found.samples) == 6
 
 
+FORGED = "sample on 1 0 5 1 fpr_skip=99"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_programs_forge_no_samples(end: str) -> None:
+    token = "0123456789abcdef"
+    reader = trial.Reader(token)
+    for text in (f"{FORGED}{end}{FORGED}", f"x{end}{token}", f"{token}x {FORGED}", "\x00" * 9):
+        reader(f"{text}{end}{FORGED}\n".encode())
+        reader(f"{token} text {text}{end}{FORGED}\n".encode())
+    found = reader.found()
+    assert found.samples == ()
+    assert all(text.isprintable() for text in found.texts)
+    # With the token, but not in our form.
+    for text in (f"{FORGED}x", "sample on 1 0 5 2", f"sample on {'9' * 5000} 0 5 1", "sample"):
+        reader(f"{token} {text}\n".encode())
+    assert reader.found().samples == ()
+    reader(f"{token} {FORGED}\n".encode())
+    assert len(reader.found().samples) == 1
+    assert not trial.complete(reader.found(), 0)
+
+
 def test_table_of_an_emulated_run_has_no_absolute_time() -> None:
-    table = trial.rows(trial.parse(lines()), relative=True, timed=True)
+    table = trial.rows(read(lines()), relative=True, timed=True)
     assert table[0] == [
         "shootdowns received",
         "1,000 (1,000..1,000)",
@@ -68,13 +101,13 @@ def test_table_of_an_emulated_run_has_no_absolute_time() -> None:
 
 
 def test_table_without_times() -> None:
-    table = trial.rows(trial.parse(lines()), relative=True, timed=False)
+    table = trial.rows(read(lines()), relative=True, timed=False)
     assert not any(row[0].startswith("runtime") for row in table)
 
 
 def test_why_nothing_was_skipped_is_told_in_words() -> None:
     counts = "fpr_map=9 fpr_flush_local=1 fpr_flush_dirty=7 nr_tlb_remote_flush=1"
-    found = trial.parse(lines(on1=f"sample on 1 0 9 1 {counts}", on2=f"sample on 2 0 9 1 {counts}"))
+    found = read(lines(on1=f"sample on 1 0 9 1 {counts}", on2=f"sample on 2 0 9 1 {counts}"))
     assert trial.obstacles(found) == [
         "pages were written through the mapping (fpr_flush_dirty 7)",
         "no other CPU ran the program (fpr_flush_local 1)",
