@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from ceasefire.files import open_regular
+
 # An obstacle that is none where this runtime is preloaded, too.
 ASAN = "built with AddressSanitizer, whose runtime must come first"
 
@@ -42,13 +44,12 @@ def binary_of(name: str) -> Path | None:
     """Return what the kernel executes for a command: a script's interpreter, else its file."""
     found = shutil.which(name)
     for _ in range(_SCRIPTS):
-        # Opening a FIFO waits for somebody to write to it.
-        if found is None or not Path(found).is_file():
+        if found is None:
             break
         try:
-            with Path(found).open("rb") as file:
+            with open_regular(found) as file:
                 first = file.read(_SCRIPT_LINE).partition(b"\n")[0]
-        except OSError:
+        except (OSError, ValueError):  # the latter for a name with a NUL
             break
         words = first[2:].split() if first.startswith(b"#!") else []
         if not words:
@@ -60,9 +61,7 @@ def binary_of(name: str) -> Path | None:
 def preload_obstacle(path: Path) -> str:
     """Say why the loader would not preload our library into a program; empty if nothing does."""
     try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _obstacle_in(file)
     except (OSError, ValueError):  # the latter for an offset beyond any file
         return ""

@@ -32,6 +32,11 @@ class Trace:
     def leave(self, number: int, result: int = 0, tid: int = 10) -> None:
         self.event("sys_exit", f"NR {number} = {result}", tid)
 
+    def execute(self, comm: str, tid: int = 10) -> None:
+        self.now += 1e-6
+        rest = f"NR {syscalls.EXECVE} = 0"
+        self.state.feed(parse.Event(self.now, tid, comm, 0, "sys_exit", rest))
+
     def send(self, *kernel: str, tid: int = 10, user: tuple[int, ...] = ()) -> None:
         self.now += 1e-6
         stack = parse.Stack(self.now, tid, (*KERNEL, *kernel), user)
@@ -124,7 +129,7 @@ def test_address_may_come_back_before_the_call_has(trace: Trace) -> None:
 
 def test_exec_starts_afresh(trace: Trace) -> None:
     trace.map()
-    trace.event("sched_process_exec", "filename=/usr/bin/other pid=10 old_pid=10")
+    trace.execute("other")
     trace.unmap()
     state = trace.end()
     assert state.why_not == {"unknown": 1}
@@ -134,7 +139,9 @@ def test_exec_starts_afresh(trace: Trace) -> None:
 def test_what_comes_before_the_program_is_left_out(trace: Trace) -> None:
     trace.state.expect(10)
     trace.send("wp_page_copy")
-    trace.event("sched_process_exec", "filename=/bin/prog pid=10 old_pid=10")
+    trace.leave(syscalls.EXECVE, -2)
+    trace.send("wp_page_copy")
+    trace.execute("prog")
     trace.send("wp_page_copy")
     assert trace.end().causes["cow"].sent == 1
 
@@ -208,7 +215,6 @@ def test_sites_and_files(trace: Trace) -> None:
 def test_damaged_events_are_survived(trace: Trace) -> None:
     for name in ("sys_enter", "sys_exit", "csd_queue_cpu", "task_newtask", "page_fault_user"):
         trace.event(name, "something new")
-    trace.event("sched_process_exec", "something new")
     trace.event("sched_process_exit", "comm=a pid=10 prio=120")
     trace.event("tlb_flush", "something new")
     trace.event("unheard_of", "")

@@ -10,8 +10,7 @@ import pytest
 from ceasefire.__main__ import main
 from ceasefire.errors import Failure, Unsupported
 from ceasefire.files import write_whole
-from ceasefire.record import processes, recorder, stacks, tracefs
-from ceasefire.record.mappings import Region
+from ceasefire.record import processes, recorder, tracefs
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_unreleased_child_is_ended() -> None:
 def test_processes_are_looked_at() -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
-        assert child.pid in processes.descendants(os.getpid())
+        assert child.pid in processes.descendants(os.getpid(), 1000)
         assert processes.threads(child.pid) == [child.pid]
         assert processes.alive(child.pid)
         assert processes.maps_of(os.getpid())
@@ -182,31 +181,3 @@ def test_write_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(tmp_path.iterdir()) == [target]
     write_whole(Path("/dev/null"), "new")
     assert Path("/dev/null").is_char_device()
-
-
-def test_symbols_of_a_program(data: Path, tmp_path: Path) -> None:
-    program = tmp_path / "recycles"
-    subprocess.run(["cc", "-g", data / "recycles.c", "-o", program], check=True)
-    listing = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
-    main_at = next(int(line.split()[0], 16) for line in listing.splitlines() if " T main" in line)
-    module = stacks.Module(str(program))
-    start = 0x550000000000
-    region = Region(start, start + (1 << 20), "r-xp", 0, str(program))
-    # Offsets in the file and addresses are the same in the first part.
-    assert module.address(main_at) in (main_at, None)
-    symbols = stacks.Symbols()
-    stack = (start + main_at + 2, 0x1234)
-    layout = stacks.Layout([region])
-    symbols.resolve(layout, [stack])
-    # What is behind a caller without a frame pointer is data, and no caller.
-    (inner,) = symbols.names(layout, stack)
-    assert inner.startswith("main (recycles.c:")
-    assert symbols.names(stacks.Layout([]), (5, 0x1234)) == ["0x1233", "0x4"]
-
-
-def test_stripped_or_missing_files_have_offsets(tmp_path: Path) -> None:
-    path = tmp_path / "lib.so"
-    region = Region(0x1000, 0x3000, "r-xp", 0x1000, f"{path} (deleted)")
-    vdso = Region(0, 9, "r-xp", 0, "[vdso]")
-    layout = stacks.Layout([region, vdso])
-    assert stacks.Symbols().names(layout, (5, 0x1235)) == ["lib.so+0x1234", "0x4"]

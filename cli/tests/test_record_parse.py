@@ -3,7 +3,7 @@
 
 import pytest
 
-from ceasefire.record import parse, stacks, tracefs
+from ceasefire.record import parse, tracefs
 
 LINES = """\
             prog-1234    [001] d..1.   12.345678: sys_enter: NR 11 (7f00, 4000, 0, 0, 0, 0)
@@ -39,7 +39,6 @@ def test_fields_are_read() -> None:
     assert parse.queued(flush) == 3
     assert parse.queued(flush.replace("flush_tlb_func", "do_sync_core")) is None
     assert parse.new_task("pid=8 comm=a pid=9 b clone_flags=50f00 oom_score_adj=0") == (8, 0x50F00)
-    assert parse.executed("filename=/bin/a b pid=7 old_pid=8") == ("/bin/a b", 8)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,6 @@ def test_fields_are_read() -> None:
         parse.fault_address,
         parse.queued,
         parse.new_task,
-        parse.executed,
     ],
 )
 def test_other_fields_are_no_error(read: object) -> None:
@@ -98,14 +96,3 @@ def test_statistics_and_sizes_of_buffers() -> None:
     assert tracefs.default_buffer_kib(meminfo.format(1 << 20), 2) == 16384
     assert tracefs.default_buffer_kib(meminfo.format(1 << 19), 4) == 4096
     assert tracefs.default_buffer_kib("", 2) == 1024
-
-
-def test_names_of_nm() -> None:
-    text = """\
-0000000000001000 T __munmap
-0000000000001000 W munmap@@GLIBC_2.2.5
-0000000000002000 D data
-                 U other
-0000000000003000 t ns::f(int, char)
-"""
-    assert stacks.parse_nm(text) == {0x1000: "munmap", 0x3000: "ns::f(int, char)"}

@@ -46,10 +46,11 @@ def main(args: argparse.Namespace) -> int:
         recording = model.load(Path(args.input))
     else:
         try:
-            result = cli.record(args)
+            result = cli.record(args, lambda _: None)
         except NotStarted as problem:
             progress(f"ceasefire advise: {problem}")
             return problem.status
+        cli.name_places(result)
         recording, status = result.recording, result.status
     if args.html is not None:
         write_whole(Path(args.html), web.document(recording))

@@ -9,13 +9,18 @@ when its task goes on, as by then all CPUs have answered. Nothing of an event is
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
 from ceasefire.record import causes, parse, syscalls
 from ceasefire.record.mappings import ANONYMOUS, SAVED, UNKNOWN, AddressSpace, Mapping, Region
 from ceasefire.record.model import Calls, Sum
 from ceasefire.record.tracefs import RECEIVED, SENT
 
+# A program has as many names, call sites and files as it likes; we keep so many apart.
+_MAX_PROGRAMS = 1000
+_MAX_SITES = 20000
+_MAX_FILES = 20000
+_MAX_REGIONS = 10000
+OTHERS = "(others)"
 # Seconds for which the mappings are not looked at again, to estimate what reclaim takes.
 _SHARE_AGE = 0.01
 
@@ -28,7 +33,12 @@ class Image:
 
     def learn(self, regions: Iterable[Region]) -> None:
         """Take the executable parts of /proc/PID/maps."""
-        self.regions.update((r.start, r) for r in regions if "x" in r.rights)
+        for region in regions:
+            if "x" in region.rights and len(self.regions) < _MAX_REGIONS:
+                self.regions[region.start] = region
+
+
+_NO_IMAGE = Image()
 
 
 @dataclass(eq=False)
@@ -106,7 +116,6 @@ class Attributor:
             "sys_exit": self._exit,
             "csd_queue_cpu": self._queue,
             "task_newtask": self._new_task,
-            "sched_process_exec": self._exec,
             "sched_process_exit": self._task_exit,
             "page_fault_user": self._fault,
             "page_fault_kernel": self._fault,
@@ -137,7 +146,7 @@ class Attributor:
     def feed(self, event: parse.Event, stack: parse.Stack | None = None) -> None:
         """Take the next event; a shootdown with its stacks."""
         if event.tid in self._expected:
-            if event.name != "sched_process_exec":
+            if not _is_exec(event):
                 return
             self._expected.discard(event.tid)
         if event.name == "tlb_flush":
@@ -183,6 +192,10 @@ class Attributor:
         self._finish(task)
         found = parse.left(event.rest)
         call, task.call = task.call, None
+        if found is not None and found[0] in syscalls.EXECS and found[1] == 0:
+            # Also of a thread that has become the first one of its process meanwhile.
+            task.space = Space(event.comm)
+            return
         if found is None or call is None or call.number != found[0]:
             return
         result, args, mappings = found[1], call.args, task.space.mappings
@@ -223,13 +236,6 @@ class Attributor:
         if not flags & syscalls.CLONE_VM:
             space = Space(space.name, space.mappings.copy(), space.image)
         self._tasks[tid] = Task(space)
-
-    def _exec(self, task: Task, event: parse.Event) -> None:
-        self._finish(task)
-        found = parse.executed(event.rest)
-        name = PurePath(found[0]).name if found else event.comm
-        task.space = Space(name)
-        task.call = None
 
     def _task_exit(self, task: Task, event: parse.Event) -> None:
         # Its address space has gone already.
@@ -305,8 +311,12 @@ class Attributor:
             return
         self._pending.remove(send)
         name = send.space.name
+        if name not in self.programs and len(self.programs) >= _MAX_PROGRAMS:
+            name = OTHERS
         wait = None if send.last is None else (send.last - send.time) * 1e6
         key = (send.space.image, (name, send.cause, send.user))
+        if key not in self.sites and len(self.sites) >= _MAX_SITES:
+            key = (_NO_IMAGE, (OTHERS, send.cause, ()))
         for sums in (
             self.causes.setdefault(send.cause, Sum()),
             self.programs.setdefault(name, Sum()),
@@ -318,4 +328,10 @@ class Attributor:
                 self.why_not[send.why_not] += 1
                 self.by_source += send.why_not == ANONYMOUS
             else:
-                self.files[send.path] += 1
+                known = send.path in self.files or len(self.files) < _MAX_FILES
+                self.files[send.path if known else ""] += 1
+
+
+def _is_exec(event: parse.Event) -> bool:
+    found = parse.left(event.rest) if event.name == "sys_exit" else None
+    return found is not None and found[0] in syscalls.EXECS and found[1] == 0

@@ -9,6 +9,7 @@ rights of root. `ceasefire advise -i FILE` makes a page of the recording.
 import argparse
 import json
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import Failure, UsageError
 from ceasefire.files import write_whole
 from ceasefire.output import progress
-from ceasefire.record.model import to_json
+from ceasefire.record import symbols
+from ceasefire.record.model import Recording, to_json
 from ceasefire.record.processes import NotStarted
-from ceasefire.record.recorder import Recorder, Result
+from ceasefire.record.recorder import Keep, Recorder, Result
 from ceasefire.sizes import parse_size
 
 _DEFAULT = "ceasefire.json"
@@ -56,12 +58,19 @@ def main(args: argparse.Namespace) -> int:
     check_source(args, "ceasefire record -- rg --mmap PATTERN DIR")
     target = Path(args.output)
     check_target(target)
+
+    def keep(recording: Recording) -> None:
+        write_whole(target, json.dumps(to_json(recording), indent=1) + "\n")
+
     try:
-        result = record(args)
+        result = record(args, keep)
     except NotStarted as problem:
         progress(f"ceasefire record: {problem}")
         return problem.status
-    write_whole(target, json.dumps(to_json(result.recording), indent=1) + "\n")
+    # On disk by now; whatever comes of the names, it stays.
+    name_places(result)
+    if stat.S_ISREG(target.lstat().st_mode):
+        keep(result.recording)
     sent = result.recording.total().sent
     progress(f"ceasefire record: {sent:,} shootdowns: `ceasefire advise -i {target}` tells of them")
     return result.status
@@ -94,13 +103,19 @@ def buffer_kib(args: argparse.Namespace) -> int | None:
     return size
 
 
-def record(args: argparse.Namespace) -> Result:
-    """Record what the options say."""
+def record(args: argparse.Namespace, keep: Keep) -> Result:
+    """Record what the options say. keep: gets the recording before names are looked for."""
     recorder = Recorder(buffer_kib(args))
     if args.pid is not None:
-        return recorder.process(args.pid, args.seconds)
+        return recorder.process(args.pid, args.seconds, keep)
     sys.stdout.flush()
-    return recorder.command(command_of(args, ""))
+    return recorder.command(command_of(args, ""), keep)
+
+
+def name_places(result: Result) -> None:
+    """Put the names of functions into a recording."""
+    found = symbols.resolve(place for site in result.places for place in site.places)
+    result.name_places(found)
 
 
 def check_target(path: Path) -> None:

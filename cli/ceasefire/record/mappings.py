@@ -7,6 +7,7 @@ that of the trace.
 """
 
 import bisect
+import re
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,11 @@ from ceasefire.record import syscalls
 _ADDRESS_FLAGS = syscalls.MAP_FIXED | syscalls.MAP_FIXED_NOREPLACE | syscalls.MAP_32BIT
 _LIMIT = 64 << 30
 _PAGE = 4096
+_HEX = "([0-9a-f]{1,16})"
+_LINE = re.compile(
+    rf"{_HEX}-{_HEX} ([-a-z]{{4}}) {_HEX} ([0-9a-f]{{1,8}}:[0-9a-f]{{1,8}}) ([0-9]{{1,20}}) *(.*)",
+    re.DOTALL,
+)
 
 # Why the munmap() of a mapping flushes also with FPR; no reason: it does not.
 SAVED = ""
@@ -63,25 +69,29 @@ class Mapping:
 
 @dataclass(frozen=True)
 class Region:
-    """A line of /proc/PID/maps."""
+    """A line of /proc/PID/maps. device: as it is there, two numbers; empty if nobody told."""
 
     start: int
     end: int
     rights: str
     offset: int
     path: str
+    device: str = ""
+    inode: int = 0
 
 
 def parse_maps(text: str) -> list[Region]:
-    """Read /proc/PID/maps."""
+    """Read /proc/PID/maps. What is no line of it is left out.
+
+    A name of a file may hold anything but a line feed, which the kernel writes as \\012.
+    """
     found = []
-    for line in text.splitlines():
-        words = line.split(maxsplit=5)
-        if len(words) < 5 or "-" not in words[0]:
-            continue
-        start, _, end = words[0].partition("-")
-        path = words[5] if len(words) == 6 else ""
-        found.append(Region(int(start, 16), int(end, 16), words[1], int(words[2], 16), path))
+    for line in text.split("\n"):
+        match = _LINE.fullmatch(line)
+        if match:
+            start, end, rights, offset, device, inode, path = match.groups()
+            numbers = int(start, 16), int(end, 16), rights, int(offset, 16)
+            found.append(Region(*numbers, path, device, int(inode)))
     return found
 
 
@@ -224,8 +234,12 @@ def usual_file(path: str) -> bool:
     """Say whether a path of /proc/PID/maps is a regular file or block device, as far as we see."""
     if not path.startswith("/") or path.startswith(("/memfd:", "/SYSV", "/anon_hugepage")):
         return path.startswith("/memfd:")
+    # Only there a device is found, as a rule. Elsewhere others may have put what hangs when it is
+    # looked at.
+    if not path.startswith("/dev/") or path.startswith("/dev/shm/"):
+        return True
     try:
-        mode = Path(path).stat().st_mode
-    except OSError:
+        mode = Path(path).lstat().st_mode
+    except (OSError, ValueError):
         return True
     return stat.S_ISREG(mode) or stat.S_ISBLK(mode)

@@ -3,14 +3,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from ceasefire.errors import Failure
 
 SCHEMA = 1
 KIND = "ceasefire recording"
+_DEEPEST = 256
+_LARGEST = 1 << 62
 
 
 @dataclass
@@ -78,7 +80,8 @@ class Recording:
     by_source: of these, with MAP_FPR in the program's source they would be saved.
     files: shootdowns that FPR would save, by file, where it could be seen.
     machine_sent: what the kernel counted meanwhile, all programs; None if it does not.
-    lost, unread: events that are missing.
+    lost, unread: events that are missing. remarks: what else the reader has to know, in sentences.
+    nameless: files whose functions have no names, and why.
     """
 
     environment: Environment
@@ -94,6 +97,8 @@ class Recording:
     lost: int = 0
     unread: int = 0
     missing: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    nameless: dict[str, str] = field(default_factory=dict)
 
     def total(self) -> Sum:
         """Return the sum of all causes."""
@@ -114,18 +119,41 @@ def to_json(recording: Recording) -> dict[str, Any]:
 
 
 def from_json(record: Mapping[str, Any]) -> Recording:
-    """Return the recording that an object of JSON holds. Raises KeyError and the like."""
+    """Return the recording that an object of JSON holds. Raises ValueError."""
     values = {name: value for name, value in record.items() if name not in ("kind", "schema")}
-    return Recording(
-        **{
-            **values,
-            "environment": Environment(**values["environment"]),
-            "causes": {name: Sum(**value) for name, value in values["causes"].items()},
-            "programs": {name: Sum(**value) for name, value in values["programs"].items()},
-            "calls": {name: Calls(**value) for name, value in values["calls"].items()},
-            "sites": [Site(**{**s, "sum": Sum(**s["sum"])}) for s in values["sites"]],
-        }
-    )
+    recording = _typed(Recording, values)
+    assert isinstance(recording, Recording)
+    if not recording.environment.command or any(
+        len(site.frames) > _DEEPEST for site in recording.sites
+    ):
+        raise ValueError
+    return recording
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """Return a value of a type, whatever somebody has written into the file. Raises ValueError."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is list and isinstance(value, list):
+        return [_typed(parts[0], one) for one in value]
+    if origin is dict and isinstance(value, dict):
+        return {name: _typed(parts[1], one) for name, one in value.items()}
+    if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
+        hints = get_type_hints(kind)
+        needed = {f.name for f in fields(kind) if f.default is f.default_factory is MISSING}
+        if not needed <= value.keys() <= hints.keys():
+            raise ValueError
+        return kind(**{name: _typed(hints[name], one) for name, one in value.items()})
+    if value is None and type(None) in parts:
+        return None
+    if kind is float and type(value) is int:
+        value = float(value)
+    kinds = [part for part in parts if part is not type(None)] if parts else [kind]
+    if not any(type(value) is one for one in kinds):
+        raise ValueError
+    # Counts, and sums of them.
+    if type(value) in (int, float) and not 0 <= value <= _LARGEST:
+        raise ValueError
+    return value
 
 
 def load(path: Path) -> Recording:
@@ -134,7 +162,7 @@ def load(path: Path) -> Recording:
         record = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Failure(f"{path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise Failure(f"{path} is not a recording: make one with `ceasefire record -o {path}`")
@@ -142,5 +170,5 @@ def load(path: Path) -> Recording:
         raise Failure(f"{path} is from another version of ceasefire: record again")
     try:
         return from_json(record)
-    except (KeyError, TypeError, AttributeError):
+    except (ValueError, OverflowError):
         raise Failure(f"{path} is damaged: record again") from None

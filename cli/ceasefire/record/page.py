@@ -12,6 +12,7 @@ from ceasefire.record.model import Calls, Recording, Sum, to_json
 _SITES = 10
 _FILES = 10
 _FRAMES = 3
+_NAMELESS = 5
 # Shootdowns of others are worth a line from this share of the program's own on.
 _MANY = 0.1
 _EMULATED = "Times are left out: the CPUs are emulated."
@@ -184,6 +185,13 @@ def notes(recording: Recording) -> list[str]:
             f"Meanwhile {others:,} more shootdowns were sent on this machine, "
             "by other programs or the kernel."
         )
+    lines += recording.remarks
+    lines += [
+        f"No names of functions in {path}: {why}."
+        for path, why in list(recording.nameless.items())[:_NAMELESS]
+    ]
+    if len(recording.nameless) > _NAMELESS:
+        lines.append(f"No names in {len(recording.nameless) - _NAMELESS} more files.")
     if "stacktrace" in recording.missing:
         lines.append("This kernel records no stacks of its own: causes are those of system calls.")
     if "exceptions:page_fault_user" in recording.missing:

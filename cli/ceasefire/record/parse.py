@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From the text of a trace buffer to events.
 
-A line of `trace_pipe` is `COMM-TID [CPU] FLAGS SECONDS: EVENT: FIELDS`. COMM may hold spaces and
-dashes. A stack follows its event as a line of its own kind and one line a frame. A line that
-cannot be read is counted, not fatal: newer kernels may print something new.
+A line of `trace_pipe` is `COMM-TID [CPU] FLAGS SECONDS: EVENT: FIELDS`. COMM may hold anything, a
+line feed too, in up to 15 bytes. That is too short for a line that somebody believes, and no
+event is recorded whose fields have more of the program's choice. A stack follows its event as a
+line of its own kind and one line a frame. A line that cannot be read is counted, not fatal: newer
+kernels may print something new.
 """
 
 import re
@@ -11,12 +13,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 _LINE = re.compile(
-    r"\s*(?P<comm>.*)-(?P<tid>\d+)\s+(?:\([\s\d-]+\)\s+)?\[(?P<cpu>\d+)\]\s+(?:\S+\s+)?"
-    r"(?P<time>\d+\.\d+): (?:(?P<name>\w+): ?(?P<rest>.*)|<(?P<stack>(?:user )?stack trace)>)$"
+    r" *(?P<comm>.{0,64})-(?P<tid>[0-9]{1,10}) +(?:\([ 0-9-]{1,16}\) +)?\[(?P<cpu>[0-9]{1,6})\] +"
+    r"(?:[^ ]{1,16} +)?(?P<time>[0-9]{1,12}\.[0-9]{1,9}): "
+    r"(?:(?P<name>[A-Za-z0-9_]+): ?(?P<rest>.*)|<(?P<stack>(?:user )?stack trace)>)",
+    re.DOTALL,
 )
-_LOST = re.compile(r"CPU:\d+ \[LOST(?: (\d+))? EVENTS\]")
-_FRAME = re.compile(r" => +(.*)$")
-_USER_FRAME = re.compile(r"<([0-9a-f]+)>")
+_LOST = re.compile(r"CPU:[0-9]+ \[LOST(?: ([0-9]{1,18}))? EVENTS\]")
+_FRAME = re.compile(r" => +(.*)", re.DOTALL)
+_USER_FRAME = re.compile(r"<([0-9a-f]{1,16})>")
+
+
+# The kernel has no deeper stacks.
+_DEPTH = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class _Open:
 def events(lines: Iterable[str], damage: Damage) -> Iterator[Event]:
     """Read lines without stacks."""
     for line in lines:
-        match = _LINE.match(line)
+        match = _LINE.fullmatch(line)
         if match and match["name"]:
             yield _event(match)
         else:
@@ -97,7 +105,7 @@ class StackReader:
             if frame:
                 self._frame(frame[1])
                 continue
-            match = _LINE.match(line)
+            match = _LINE.fullmatch(line)
             if match is None:
                 _other(line, self._damage)
                 continue
@@ -125,10 +133,11 @@ class StackReader:
         if target is None:
             return
         if not self._user:
-            target.kernel.append(function_of(text))
+            if len(target.kernel) < _DEPTH:
+                target.kernel.append(function_of(text))
             return
         match = _USER_FRAME.search(text)
-        if match:
+        if match and len(target.user) < _DEPTH:
             target.user.append(int(match[1], 16))
 
 
@@ -141,52 +150,48 @@ def function_of(text: str) -> str:
     return re.split(r"[ +.]", text.strip(), maxsplit=1)[0]
 
 
-_ENTER = re.compile(r"NR (-?\d+) \((.*)\)")
-_EXIT = re.compile(r"NR (-?\d+) = (-?\d+)")
-_FLUSH = re.compile(r"pages:(-?\d+) .*\((\d+)\)$")
-_FAULT = re.compile(r"address=0x([0-9a-f]+)")
-_QUEUED = re.compile(r"cpu=(\d+) .*func=(\S+)")
-_NEW_TASK = re.compile(r"pid=(\d+) comm=.* clone_flags=([0-9a-f]+)")
-_EXEC = re.compile(r"filename=(.*) pid=(\d+) old_pid=(\d+)")
+_WORD = "[0-9a-f]{1,16}"
+_ENTER = re.compile(rf"NR (-?[0-9]{{1,10}}) \(({_WORD}(?:, {_WORD}){{5}})\)")
+_EXIT = re.compile(r"NR (-?[0-9]{1,10}) = (-?[0-9]{1,20})")
+_FLUSH = re.compile(r"pages:-?[0-9]{1,20} .*\(([0-9]{1,3})\)")
+_FAULT = re.compile(rf"address=0x({_WORD})(?: .*)?")
+_QUEUED = re.compile(r"cpu=([0-9]{1,6}) .*func=([^ ]+)(?: .*)?")
+_NEW_TASK = re.compile(
+    rf"pid=([0-9]{{1,10}}) comm=.{{0,64}} clone_flags=({_WORD})(?: .*)?", re.DOTALL
+)
 
 
 def entered(rest: str) -> tuple[int, tuple[int, ...]] | None:
     """Return the number and the arguments of a system call."""
-    match = _ENTER.match(rest)
+    match = _ENTER.fullmatch(rest)
     return (int(match[1]), tuple(int(a, 16) for a in match[2].split(", "))) if match else None
 
 
 def left(rest: str) -> tuple[int, int] | None:
     """Return the number and the result of a system call."""
-    match = _EXIT.match(rest)
+    match = _EXIT.fullmatch(rest)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def flushed(rest: str) -> int | None:
     """Return the reason of a tlb_flush."""
-    match = _FLUSH.match(rest)
-    return int(match[2]) if match else None
+    match = _FLUSH.fullmatch(rest)
+    return int(match[1]) if match else None
 
 
 def fault_address(rest: str) -> int | None:
     """Return where a page fault was."""
-    match = _FAULT.match(rest)
+    match = _FAULT.fullmatch(rest)
     return int(match[1], 16) if match else None
 
 
 def queued(rest: str) -> int | None:
     """Return the CPU that a flush was sent to; None for other calls of functions on CPUs."""
-    match = _QUEUED.match(rest)
+    match = _QUEUED.fullmatch(rest)
     return int(match[1]) if match and match[2].startswith("flush_tlb_func") else None
 
 
 def new_task(rest: str) -> tuple[int, int] | None:
     """Return the number of a new task and the flags of its clone()."""
-    match = _NEW_TASK.match(rest)
+    match = _NEW_TASK.fullmatch(rest)
     return (int(match[1]), int(match[2], 16)) if match else None
-
-
-def executed(rest: str) -> tuple[str, int] | None:
-    """Return the program of an exec and the task that has executed it until now."""
-    match = _EXEC.match(rest)
-    return (match[1], int(match[3])) if match else None

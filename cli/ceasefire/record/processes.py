@@ -6,16 +6,20 @@ A process may end at any time, so looking returns nothing then.
 
 import contextlib
 import os
+import select
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure
 from ceasefire.record.mappings import Region, parse_maps
+from ceasefire.text import decoded
 
 # They send shootdowns for all programs: reclaim, compaction, huge pages, merging.
 _KERNEL_THREADS = ("kswapd", "kcompactd", "khugepaged", "ksmd")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _MAX_PROCESSES = 64
+_MAX_MAPS = 8 << 20
 
 
 class NotStarted(Failure):
@@ -38,27 +42,47 @@ class Child:
         self._answer, answer = os.pipe()
         self.status = 0
         self._alive = True
-        self.pid = os.fork()
-        if self.pid == 0:
-            _become(words, gate, answer, (self._gate, self._answer))
+        self._asked = False
+        # A signal that comes before the child has its own actions is for the child, too.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                _become(words, gate, answer, (self._gate, self._answer), before)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(gate)
         os.close(answer)
 
-    def release(self) -> int:
-        """Let it execute the program; return why it could not, an errno, or 0."""
-        os.write(self._gate, b"x")
+    def release(self, noted: int = -1) -> int:
+        """Let it execute the program; return why it could not, an errno, or 0.
+
+        noted: a file that can be read when a signal has come; then nobody waits any longer.
+        """
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._gate, b"x")
         os.close(self._gate)
-        text = os.read(self._answer, 16)
+        poll = select.poll()
+        for number in (self._answer, *([noted] if noted >= 0 else [])):
+            poll.register(number, select.POLLIN)
+        ready = [number for number, _ in poll.poll()]
+        text = os.read(self._answer, 16) if self._answer in ready else b""
         os.close(self._answer)
         return int(text) if text else 0
 
     def ended(self, signals: list[int]) -> bool:
-        """Say whether it has ended. A signal to end us, other than Ctrl-C, is passed on to it."""
+        """Say whether it has ended. A signal to end us, other than Ctrl-C, is passed on to it.
+
+        The second one ends it: it did not listen to the first.
+        """
         while signals:
             number = signals.pop()
             if number != signal.SIGINT:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.pid, number)
+                    os.kill(self.pid, signal.SIGKILL if self._asked else number)
+                    # It may have stopped itself.
+                    os.kill(self.pid, signal.SIGCONT)
+                self._asked = True
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if pid == 0:
             return False
@@ -75,13 +99,21 @@ class Child:
                 os.waitpid(self.pid, 0)
 
 
-def _become(words: Sequence[str], gate: int, answer: int, others: Sequence[int]) -> None:
+def _become(
+    words: Sequence[str],
+    gate: int,
+    answer: int,
+    others: Sequence[int],
+    mask: Iterable[signal.Signals | int],
+) -> None:
     """Wait, and execute the program; in the child."""
     try:
         for number in others:
             os.close(number)
-        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.set_wakeup_fd(-1)
+        for name in (*_SIGNALS, signal.SIGPIPE):
             signal.signal(name, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if os.read(gate, 1):
             os.execvp(words[0], list(words))
     except OSError as error:
@@ -109,7 +141,7 @@ def _pids() -> list[int]:
 def name_of(pid: int) -> str:
     """Return the name of a process; empty if it has gone."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+        return decoded(Path(f"/proc/{pid}/comm").read_bytes()).removesuffix("\n")
     except OSError:
         return ""
 
@@ -117,10 +149,10 @@ def name_of(pid: int) -> str:
 def alive(pid: int) -> bool:
     """Say whether a process is there, and has not just ended."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        text = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
     except OSError:
         return False
-    return text.rpartition(")")[2].split()[0] not in "ZX"
+    return text.split()[:1] not in ([b"Z"], [b"X"], [])
 
 
 def threads(pid: int) -> list[int]:
@@ -132,28 +164,31 @@ def threads(pid: int) -> list[int]:
 
 
 def maps_of(pid: int) -> list[Region]:
-    """Return the mappings of a process; none if it has gone."""
+    """Return the mappings of a process, so many as are worth it; none if it has gone."""
     try:
-        text = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+        with Path(f"/proc/{pid}/maps").open("rb") as file:
+            return parse_maps(decoded(file.read(_MAX_MAPS)))
     except OSError:
         return []
-    return parse_maps(text)
 
 
 def tree(roots: Sequence[int]) -> list[int]:
     """Return processes and what they have started, so many as are worth looking at."""
     found: list[int] = []
     for root in roots:
-        found += [pid for pid in descendants(root) if pid not in found]
+        if len(found) < _MAX_PROCESSES:
+            found += [pid for pid in descendants(root, _MAX_PROCESSES) if pid not in found]
     return found[:_MAX_PROCESSES]
 
 
-def descendants(pid: int) -> list[int]:
-    """Return a process and its children of all generations."""
+def descendants(pid: int, most: int) -> list[int]:
+    """Return a process and its children of all generations, at most so many: it may fork on."""
     found = [pid]
     for one in found:
         for tid in threads(one):
             with contextlib.suppress(OSError):
                 text = Path(f"/proc/{one}/task/{tid}/children").read_text(encoding="ascii")
                 found += [int(word) for word in text.split()]
+            if len(found) >= most:
+                return found[:most]
     return found

@@ -3,7 +3,10 @@
 
 The buffers are read only when they fill up, and after the end: reading takes a CPU, and a
 program that shares its CPUs with a reader sends fewer shootdowns. /proc/PID/maps is read a few
-times, for the names of files and functions.
+times, for the names of files and functions. No file of the program is opened while it is recorded.
+
+From the first change to the kernel's tracing until the recording is kept, signals that would end us
+are noted: they end the recording, not us.
 """
 
 import contextlib
@@ -14,24 +17,24 @@ import select
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from ceasefire import counters
 from ceasefire.errors import Unsupported, UsageError
-from ceasefire.record import parse, stacks
+from ceasefire.record import parse, stacks, symbols
 from ceasefire.record.attribute import Attributor, Image
+from ceasefire.record.look import Looker
 from ceasefire.record.mappings import Region
-from ceasefire.record.model import Environment, Recording, Site
+from ceasefire.record.model import Environment, Recording, Site, Sum
 from ceasefire.record.processes import (
     Child,
     NotStarted,
     alive,
     descendants,
     kernel_threads,
-    maps_of,
     name_of,
     threads,
     tree,
@@ -48,6 +51,9 @@ _LOOK_FULL = 0.2
 # A look waits for so many times what the last one took: we are not to be in the program's way.
 _REST = 30
 _MAX_FILES = 100
+_MAX_FAMILY = 4096
+# The longest that events are read without looking up. A program may send them faster than we read.
+_DRAIN = 1.0
 # The stack is recorded after its event, by the same CPU without interruption. An emulated CPU
 # may stand still in between.
 _BEFORE, _AFTER = 0.0005, 0.05
@@ -55,10 +61,29 @@ _BEFORE, _AFTER = 0.0005, 0.05
 
 @dataclass(frozen=True)
 class Result:
-    """The recording, and the exit status of the program."""
+    """The recording, the exit status of the program, and the places that have no names yet."""
 
     recording: Recording
     status: int
+    places: list["PlacedSite"]
+
+    def name_places(self, found: symbols.Found) -> None:
+        """Put names into the recording."""
+        self.recording.sites = named_sites(self.places, found.names)
+        self.recording.nameless = found.problems
+
+
+Keep = Callable[[Recording], None]
+
+
+@dataclass(frozen=True)
+class PlacedSite:
+    """As model.Site, with places in files instead of names."""
+
+    program: str
+    cause: str
+    places: tuple[stacks.Place, ...]
+    sum: Sum
 
 
 class Reader:
@@ -78,14 +103,17 @@ class Reader:
         """Keep what was read from /proc/PID/maps until its time has come."""
         self._maps.append((time.clock_gettime(time.CLOCK_MONOTONIC), tid, regions))
 
-    def drain(self) -> None:
-        """Take everything from the buffers."""
+    def drain(self, enough: Callable[[], bool]) -> bool:
+        """Take what is in the buffers; say whether that was all. enough: to stop before."""
         for text in self._tracing.calls():
             events = list(parse.events(text.split("\n"), self.damage))
             if any(map(_is_sent, events)):
                 self._read_stacks(events[-1].time)
             for event in events:
                 self._feed(event)
+            if enough():
+                return False
+        return True
 
     def _read_stacks(self, until: float) -> None:
         """Read stacks up to a time, so that not all are in memory at once."""
@@ -115,13 +143,14 @@ class Reader:
                 stack = waiting.popleft()
         self.state.feed(event, stack)
 
-    def end(self) -> None:
-        """All was read."""
-        self.drain()
+    def end(self, enough: Callable[[], bool]) -> bool:
+        """Read the rest; say whether that was all."""
+        whole = self.drain(enough)
         while self._maps:
             _, tid, regions = self._maps.popleft()
             self.state.learn(tid, regions)
         self.state.end()
+        return whole
 
 
 def _is_sent(event: parse.Event) -> bool:
@@ -139,54 +168,67 @@ class Recorder:
         meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
         size = buffer_kib or default_buffer_kib(meminfo, os.cpu_count() or 1)
         self._tracing = Tracing(root, size)
+        self._looker = Looker()
         self._before: dict[str, int] = {}
         self._start = 0.0
         self._environment = Environment([], "", 0, False, False)
 
-    def command(self, words: Sequence[str]) -> Result:
-        """Run a command to its end. Ctrl-C is for the command, as under a shell."""
+    def command(self, words: Sequence[str], keep: Keep) -> Result:
+        """Run a command to its end. Ctrl-C is for the command, as under a shell.
+
+        keep: gets the recording, without names, as soon as there is one.
+        """
         self._environment = environment(words)
-        with self._tracing as tracing, _signals() as (seen, noted):
-            reader = Reader(tracing)
-            child = Child(words)
-            try:
-                reader.state.expect(child.pid)
-                tracing.follow([child.pid, *kernel_threads()])
-                self._begin()
-                problem = child.release()
-                if problem:
-                    raise NotStarted(words[0], problem)
-                with _process_file(child.pid) as gone:
-                    wakes = [noted, *gone]
-                    self._watch(reader, [child.pid], wakes, lambda: child.ended(seen))
-            except BaseException:
-                child.kill()
-                raise
-            return Result(self._finish(reader), child.status)
+        with _signals() as (seen, noted):
+            with self._tracing as tracing:
+                reader = Reader(tracing)
+                child = Child(words)
+                try:
+                    reader.state.expect(child.pid)
+                    tracing.follow([child.pid, *kernel_threads()])
+                    self._begin()
+                    problem = child.release(noted)
+                    if problem:
+                        raise NotStarted(words[0], problem)
+                    with _process_file(child.pid) as gone:
+                        wakes = [noted, *gone]
+                        self._watch(reader, [child.pid], wakes, lambda: child.ended(seen))
+                except BaseException:
+                    child.kill()
+                    raise
+                recording = self._finish(reader, seen)
+            return _kept(recording, child.status, reader, keep)
 
-    def process(self, pid: int, seconds: float | None) -> Result:
-        """Look at a process that runs, with what it has started, until it ends or time is up."""
+    def process(self, pid: int, seconds: float | None, keep: Keep) -> Result:
+        """Look at a process that runs, with what it has started, until it ends or time is up.
+
+        keep: as in command().
+        """
         self._environment = environment(["-p", str(pid)])
-        with self._tracing as tracing, _signals() as (seen, noted):
-            reader = Reader(tracing)
-            family = descendants(pid)
-            tasks: list[int] = []
-            for one in family:
-                tids = threads(one)
-                reader.state.process(name_of(one), tids, maps_of(one))
-                tasks += tids
-            if not tasks:
-                raise UsageError(f"-p {pid}: there is no such process")
-            tracing.follow([*tasks, *kernel_threads()])
-            self._begin()
-            end = math.inf if seconds is None else time.monotonic() + seconds
+        with _signals() as (seen, noted):
+            with self._tracing as tracing:
+                reader = Reader(tracing)
+                family = descendants(pid, _MAX_FAMILY)
+                tasks: list[int] = []
+                for one in family:
+                    tids = threads(one)
+                    regions = next((found for _, found in self._looker.look([one])), [])
+                    reader.state.process(name_of(one), tids, regions)
+                    tasks += tids
+                if not tasks:
+                    raise UsageError(f"-p {pid}: there is no such process")
+                tracing.follow([*tasks, *kernel_threads()])
+                self._begin()
+                end = math.inf if seconds is None else time.monotonic() + seconds
 
-            def over() -> bool:
-                return time.monotonic() >= end or bool(seen) or not alive(pid)
+                def over() -> bool:
+                    return time.monotonic() >= end or bool(seen) or not alive(pid)
 
-            with _process_file(pid) as gone:
-                self._watch(reader, family, [noted, *gone], over, end)
-            return Result(self._finish(reader), 0)
+                with _process_file(pid) as gone:
+                    self._watch(reader, family, [noted, *gone], over, end)
+                seen.clear()
+                recording = self._finish(reader, seen)
+            return _kept(recording, 0, reader, keep)
 
     def _begin(self) -> None:
         self._before = tlb_counters()
@@ -214,22 +256,21 @@ class Recorder:
             now = time.monotonic()
             if now >= next_look:
                 wider = now > self._start + _LOOK_WIDER
-                for pid in tree(family) if wider else family:
-                    regions = maps_of(pid)
-                    if regions:
-                        reader.saw_maps(pid, regions)
+                for pid, regions in self._looker.look(tree(family) if wider else family):
+                    reader.saw_maps(pid, regions)
                 next_look = _next(now, self._start, next(looks, None), _LOOK_LATER)
             elif now >= next_fill:
                 if self._tracing.used() > _FULL:
-                    reader.drain()
+                    reader.drain(_after(_DRAIN))
                 next_fill = _next(now, now, None, _LOOK_FULL)
 
-    def _finish(self, reader: Reader) -> Recording:
+    def _finish(self, reader: Reader, seen: list[int]) -> Recording:
+        """Stop, and return the recording without sites. seen: signals; one ends the reading."""
         seconds = time.monotonic() - self._start
         self._tracing.stop()
         after = tlb_counters()
         # Before reading, which takes events away from the buffers but not from these numbers.
-        reader.end()
+        whole = reader.end(lambda: bool(seen))
         state = reader.state
         recording = Recording(
             environment=self._environment,
@@ -239,11 +280,16 @@ class Recorder:
             by_source=state.by_source,
             files=dict(state.files.most_common(_MAX_FILES)),
             calls=state.calls,
-            sites=sites(state),
             lost=self._tracing.lost() or reader.damage.lost,
             unread=reader.damage.unread,
             missing=list(self._tracing.missing),
         )
+        if not whole:
+            recording.remarks.append("Reading was interrupted: the last events are missing.")
+        if self._looker.stuck:
+            recording.remarks.append(
+                "The mappings of the program could not be read any more: it has its memory locked."
+            )
         recording.environment.seconds = round(seconds, 6)
         if counters.SENT in after:
             delta = counters.difference(self._before, after)
@@ -304,6 +350,11 @@ def _sleep(wakes: Sequence[int], seconds: float) -> None:
             os.read(number, 64)
 
 
+def _after(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
+
+
 def _next(began: float, start: float, planned: float | None, later: float) -> float:
     """Return when to look again, after a look that began at a time."""
     now = time.monotonic()
@@ -311,24 +362,33 @@ def _next(began: float, start: float, planned: float | None, later: float) -> fl
     return max(rest, start + planned if planned else now + later)
 
 
-def sites(state: Attributor) -> list[Site]:
-    """Return the call sites with names, the most frequent first."""
-    symbols = stacks.Symbols()
-    by_image: dict[Image, list[tuple[int, ...]]] = {}
-    for image, (_, _, user) in state.sites:
-        by_image.setdefault(image, []).append(user)
-    layouts = {image: stacks.Layout(image.regions.values()) for image in by_image}
-    for image, some in by_image.items():
-        symbols.resolve(layouts[image], some)
-    merged: dict[tuple[str, str, tuple[str, ...]], Site] = {}
+def _kept(recording: Recording, status: int, reader: Reader, keep: Keep) -> Result:
+    placed = placed_sites(reader.state)
+    recording.sites = named_sites(placed, {})
+    keep(recording)
+    return Result(recording, status, placed)
+
+
+def placed_sites(state: Attributor) -> list[PlacedSite]:
+    """Return the call sites by places."""
+    layouts: dict[Image, stacks.Layout] = {}
+    found = []
     for (image, (program, cause, user)), part in state.sites.items():
-        frames = symbols.names(layouts[image], user)
-        site = merged.get((program, cause, tuple(frames)))
-        if site is None:
-            merged[(program, cause, tuple(frames))] = Site(program, cause, frames, part)
-            continue
-        for name in vars(part):
-            setattr(site.sum, name, getattr(site.sum, name) + getattr(part, name))
+        if image not in layouts:
+            layouts[image] = stacks.Layout(image.regions.values())
+        found.append(PlacedSite(program, cause, layouts[image].places(user), part))
+    return found
+
+
+def named_sites(placed: Iterable[PlacedSite], names: Mapping[stacks.Place, str]) -> list[Site]:
+    """Return the call sites by names, the most frequent first."""
+    merged: dict[tuple[str, str, tuple[str, ...]], Site] = {}
+    for one in placed:
+        frames = [place.text(names) for place in one.places]
+        key = (one.program, one.cause, tuple(frames))
+        site = merged.setdefault(key, Site(one.program, one.cause, frames, Sum()))
+        for name, value in vars(one.sum).items():
+            setattr(site.sum, name, getattr(site.sum, name) + value)
     return sorted(merged.values(), key=lambda site: -site.sum.sent)
 
 

@@ -13,6 +13,8 @@ MREMAP = 25
 MADVISE = 28
 SHMAT = 30
 SHMDT = 67
+EXECVE = 59
+EXECVEAT = 322
 PKEY_MPROTECT = 329
 PROCESS_MADVISE = 440
 
@@ -29,6 +31,10 @@ NAMES = {
     PKEY_MPROTECT: "mprotect",
     PROCESS_MADVISE: "process_madvise",
 }
+
+# Their end is what tells of a new program: the event of exec itself has the name of the file, which
+# may be as long as several lines.
+EXECS = (EXECVE, EXECVEAT)
 
 PROT_WRITE = 0x2
 PROT_EXEC = 0x4

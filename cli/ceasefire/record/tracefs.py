@@ -4,8 +4,8 @@
 A recording has two instances of its own, so that nobody else's tracing is disturbed: `calls` has
 system calls, shootdowns and what tells tasks apart, `stacks` has only the shootdowns, each with
 the stacks of kernel and program. (An instance records stacks with all its events or with none.)
-Both are removed when the recording ends, however it ends; those that a killed one has left
-behind are removed by the next one.
+Both are removed when the recording ends, however it ends: by a guard if this process is killed.
+What is left behind all the same is removed by the next recording.
 """
 
 import contextlib
@@ -17,31 +17,43 @@ from types import TracebackType
 from typing import Self
 
 from ceasefire.errors import Failure, Unsupported, UsageError
+from ceasefire.output import progress
 from ceasefire.record import syscalls
+from ceasefire.record.guard import Guard
 from ceasefire.record.processes import alive
+from ceasefire.text import decoded
 
 PLACES = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 PREFIX = "ceasefire-"
 # Reasons of tlb_flush: a CPU was interrupted, a CPU interrupts others.
 RECEIVED, SENT = 1, 4
 _CALLS = " || ".join(f"id == {number}" for number in syscalls.NAMES)
+_ENDS = " || ".join(f"id == {number}" for number in (*syscalls.NAMES, *syscalls.EXECS))
 _WRITE_FAULT = "error_code & 2"
 # group/event: its filter, and whether nothing works without it
 _EVENTS = {
     "tlb/tlb_flush": (f"reason == {RECEIVED} || reason == {SENT}", True),
     "raw_syscalls/sys_enter": (_CALLS, True),
-    "raw_syscalls/sys_exit": (_CALLS, True),
+    "raw_syscalls/sys_exit": (_ENDS, True),
     "task/task_newtask": ("", True),
-    "sched/sched_process_exec": ("", True),
     "sched/sched_process_exit": ("", False),
     "csd/csd_queue_cpu": ("", False),
     "exceptions/page_fault_user": (_WRITE_FAULT, False),
     "exceptions/page_fault_kernel": (_WRITE_FAULT, False),
 }
 _STACK_OPTIONS = ("stacktrace", "userstacktrace")
+# What a new instance takes over from the whole tracing may be set to anything. The names of files,
+# which sym-userobj prints, are the program's choice.
+_PLAIN = {
+    **dict.fromkeys(("raw", "hex", "bin", "fields", "latency-format", "verbose"), "0"),
+    **dict.fromkeys(("sym-userobj", "sym-offset", "sym-addr", "print-parent", "block"), "0"),
+    **dict.fromkeys(("context-info", "irq-info"), "1"),
+}
+_NUMBER = re.compile(r" *[0-9]{1,20}")
 # The inode of the first PID namespace; set_event_pid takes the numbers of that one.
 _FIRST_PID_NAMESPACE = 0xEFFFFFFC
 _CHUNK = 1 << 16
+_LONGEST = 1 << 20
 _MIN_KIB, _MAX_KIB = 1 << 10, 16 << 10
 
 
@@ -97,7 +109,10 @@ class Instance:
         return True
 
     def text(self) -> Iterator[str]:
-        """Take what is in the buffer now, as text, in pieces that end with a line."""
+        """Take what is in the buffer, as text, in pieces that end with a line, until it is empty.
+
+        A program may fill it as fast as we read: who asks for pieces decides when it is enough.
+        """
         if self._pipe < 0:
             self._pipe = os.open(self.path / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
         while True:
@@ -111,7 +126,9 @@ class Instance:
                 return
             lines, newline, self._rest = (self._rest + chunk).rpartition(b"\n")
             if newline:
-                yield lines.decode(errors="replace")
+                yield decoded(lines)
+            elif len(self._rest) > _LONGEST:
+                self._rest = b""
 
     def used(self, size_kib: int) -> float:
         """Return how full the fullest of its per-CPU buffers is, 0 to 1."""
@@ -129,28 +146,33 @@ class Instance:
             with contextlib.suppress(OSError):
                 yield parse_stats(path.read_text(encoding="ascii"))
 
-    def remove(self) -> None:
-        """Remove it; nothing is left of it."""
+    def remove(self) -> bool:
+        """Remove it, and say whether that worked."""
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
-        remove(self.path)
+        return remove(self.path)
 
 
-def remove(path: Path) -> None:
-    """Stop an instance and remove it, if it is there."""
+def remove(path: Path) -> bool:
+    """Stop an instance and remove it, if it is there; say whether it has gone."""
     with contextlib.suppress(OSError):
         (path / "tracing_on").write_text("0", encoding="ascii")
     with contextlib.suppress(OSError):
         (path / "events" / "enable").write_text("0", encoding="ascii")
-    with contextlib.suppress(FileNotFoundError):
+    try:
         path.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def parse_stats(text: str) -> dict[str, int]:
     """Return the numbers of a per-CPU `stats` file."""
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {name: int(value) for name, _, value in pairs if value.strip().isdecimal()}
+    pairs = (line.partition(":") for line in text.split("\n"))
+    return {name: int(value) for name, _, value in pairs if _NUMBER.fullmatch(value)}
 
 
 def remove_left_over(root: Path) -> None:
@@ -158,8 +180,7 @@ def remove_left_over(root: Path) -> None:
     for path in (root / "instances").glob(f"{PREFIX}*"):
         match = re.fullmatch(rf"{PREFIX}(\d+)-\w+", path.name)
         if match and not alive(int(match[1])):
-            with contextlib.suppress(OSError):
-                remove(path)
+            remove(path)
 
 
 class Tracing:
@@ -171,13 +192,16 @@ class Tracing:
         self.missing: list[str] = []
         self._root = root
         self._instances: dict[str, Instance] = {}
+        self._guard: Guard | None = None
 
     def __enter__(self) -> Self:
         """Create and set up both."""
         remove_left_over(self._root)
+        where = self._root / "instances"
+        paths = {name: where / f"{PREFIX}{os.getpid()}-{name}" for name in ("calls", "stacks")}
+        self._guard = Guard(lambda: False not in [remove(path) for path in paths.values()])
         try:
-            for name in ("calls", "stacks"):
-                path = self._root / "instances" / f"{PREFIX}{os.getpid()}-{name}"
+            for name, path in paths.items():
                 self._instances[name] = Instance(path)
                 self._set_up(name)
         except OSError as error:
@@ -198,9 +222,11 @@ class Tracing:
         self._remove()
 
     def _remove(self) -> None:
-        for instance in self._instances.values():
-            with contextlib.suppress(OSError):
-                instance.remove()
+        left = [i.path for i in self._instances.values() if not i.remove()]
+        if self._guard is not None:
+            self._guard.release()
+        for path in left:
+            progress(f"{path} cannot be removed, somebody uses it: rmdir it later")
 
     def _set_up(self, name: str) -> None:
         instance = self._instances[name]
@@ -210,6 +236,10 @@ class Tracing:
         # What came first says what is mapped; what does not fit is counted.
         instance.write("options/overwrite", "0")
         instance.write("options/event-fork", "1")
+        for option, value in _PLAIN.items():
+            # Not every kernel has all of them.
+            with contextlib.suppress(OSError):
+                instance.write(f"options/{option}", value)
         if name == "stacks":
             instance.enable("tlb/tlb_flush", f"reason == {SENT}")
             for option in _STACK_OPTIONS:
