@@ -122,8 +122,12 @@ class LineSink:
         *lines, self.rest = (self.rest + chunk).split(b"\n")
         for line in lines:
             text = line.decode("utf-8", errors="replace")
+            try:
+                found = records.munmap_samples(records.parse_lines(text))
+            except Failure:
+                continue  # what something in the guest printed
             self.folder.add_text(text + "\n")
-            for sample in records.munmap_samples(records.parse_lines(text)):
+            for sample in found:
                 self.seen += 1
                 case = f"case {sample.case}, {sample.processes} process"
                 case += "es" if sample.processes > 1 else ""
@@ -202,7 +206,7 @@ def judge(status: int, stderr: str) -> None:
     """Raise what a failed munmap-bench means; its own line says why."""
     if status == 0:
         return
-    line = next((text for text in reversed(stderr.splitlines()) if text.strip()), "")
+    line = next((text for text in reversed(stderr.split("\n")) if text.strip()), "")
     why = line or f"the benchmark failed with status {status}"
     if status == EXIT_UNSUPPORTED:
         raise Unsupported(why)

@@ -18,6 +18,8 @@ from ceasefire import paths
 from ceasefire.errors import Failure
 
 SCHEMA = 1
+# What a line raises that is JSON, and not ours.
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,12 @@ def commit() -> str:
 def parse_lines(text: str) -> list[dict[str, Any]]:
     """Return the records of a results file; refuse what another version wrote."""
     records = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise Failure(f"this is not a line of a results file: {line[:60]}") from None
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
             raise Failure(f"the results are not of format {SCHEMA}: {line[:60]}")
@@ -121,6 +123,13 @@ def read_file(path: Path) -> list[dict[str, Any]]:
 
 def munmap_samples(records: Iterable[Mapping[str, Any]]) -> list[MunmapSample]:
     """Return the samples of munmap-bench among the records."""
+    try:
+        return _munmap_samples(records)
+    except _MALFORMED as error:
+        raise Failure(f"the results of munmap-bench are damaged: {error}") from None
+
+
+def _munmap_samples(records: Iterable[Mapping[str, Any]]) -> list[MunmapSample]:
     samples = []
     cpus, comparable = 0, False
     for record in records:
@@ -149,6 +158,13 @@ def munmap_samples(records: Iterable[Mapping[str, Any]]) -> list[MunmapSample]:
 
 def cycle_samples(records: Iterable[Mapping[str, Any]]) -> list[CycleSample]:
     """Return the samples of cycle-bench among the records."""
+    try:
+        return _cycle_samples(records)
+    except _MALFORMED as error:
+        raise Failure(f"the results of cycle-bench are damaged: {error}") from None
+
+
+def _cycle_samples(records: Iterable[Mapping[str, Any]]) -> list[CycleSample]:
     samples = []
     kernel, boot = "", 0
     for record in records:

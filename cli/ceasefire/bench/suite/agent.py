@@ -12,6 +12,7 @@ those, else what all counters moved by while the command ran.
 import contextlib
 import hashlib
 import json
+import math
 import os
 import platform
 import shutil
@@ -23,16 +24,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ceasefire import counters
 from ceasefire.bench.apps import limit
-from ceasefire.text import shown
+from ceasefire.text import lines_of, shown
 
 SCHEMA = 2
 RUN_TIME = "seconds"
 _SWITCH = counters.SYSFS / "fpr" / "enabled"
 _ERROR_LINES = 3
+_KEPT = 1 << 20
 # Kept as they are printed, if they are.
 _LATENCY = ("latency_ns", "histogram")
 
@@ -109,17 +111,21 @@ def main(path: str) -> int:
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended. status: None if it had to be killed."""
+    """A command that has ended. status: None if it had to be killed.
+
+    out, err: the ends of what it printed. digest: of all of the output.
+    """
 
     status: int | None
     out: bytes
     err: bytes
+    digest: str
     seconds: float
     counters: Mapping[str, int]
 
     def why(self) -> str:
         """Say why it failed."""
-        lines = [t for t in self.err.decode(errors="replace").splitlines() if t.strip()]
+        lines = [t for t in lines_of(self.err) if t.strip()]
         ended = "no end in time" if self.status is None else f"exit status {self.status}"
         return "; ".join([*lines[-_ERROR_LINES:], ended])
 
@@ -149,8 +155,14 @@ def run(command: str, work: Path, timeout: float) -> Done:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         out.seek(0)
-        err.seek(0)
-        return Done(status, out.read(), err.read(), seconds, counters.difference(before, after))
+        digest = hashlib.file_digest(out, "sha256").hexdigest()[:16]
+        moved = counters.difference(before, after)
+        return Done(status, _end_of(out), _end_of(err), digest, seconds, moved)
+
+
+def _end_of(file: IO[bytes]) -> bytes:
+    file.seek(max(file.seek(0, os.SEEK_END) - _KEPT, 0))
+    return file.read(_KEPT)
 
 
 def sample(task: Task, work: Path) -> dict[str, Any]:
@@ -170,26 +182,27 @@ def sample(task: Task, work: Path) -> dict[str, Any]:
     try:
         metrics = {name: number(values, path) for name, path in task.metrics.items()}
         operations = number(values, task.operations) if task.operations else 1.0
-    except (KeyError, TypeError, ValueError) as error:
+        wrong = int(number({"wrong": 0, **line}, "wrong"))
+        counted = {n: int(number(line, f"counters.{n}")) for n in line.get("counters") or {}}
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         return {**record, "failed": f"the command printed no {error} in its last line"}
     return {
         **record,
         "metrics": metrics,
         "operations": operations,
-        "wrong": int(values.get("wrong", 0)),
-        "output": str(values.get("output", hashlib.sha256(done.out).hexdigest()[:16])),
+        "wrong": wrong,
+        "output": str(values.get("output", done.digest)),
         "run_seconds": round(done.seconds, 6),
-        "counters": {**done.counters, **values.get("counters", {})},
+        "counters": {**done.counters, **counted},
         **{name: values[name] for name in _LATENCY if name in values},
     }
 
 
 def last_object(out: bytes) -> dict[str, Any]:
     """Return the JSON object in the last line of an output; an empty one if there is none."""
-    lines = out.decode(errors="replace").strip().splitlines()
     try:
-        found = json.loads(lines[-1]) if lines else {}
-    except json.JSONDecodeError:
+        found = json.loads(out.strip().rpartition(b"\n")[2] or b"{}")
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -201,7 +214,10 @@ def number(values: Mapping[str, Any], path: str) -> float:
         if not isinstance(found, Mapping) or key not in found:
             raise KeyError(path)
         found = found[key]
-    return float(found)
+    value = float(found)
+    if not math.isfinite(value):
+        raise ValueError(path)
+    return value
 
 
 def environment() -> dict[str, Any]:

@@ -19,6 +19,8 @@ from ceasefire.bench.suite.plan import Key
 from ceasefire.errors import Failure, UsageError
 
 LINES = "samples.jsonl"
+# What a line raises that is JSON, and not ours.
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,10 @@ def read(folder: Path) -> Results:
     """Read a folder."""
     path = folder / LINES
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise UsageError(f"{folder} has no results: {path.name}: {error.strerror}") from None
-    return parse(text.splitlines(), str(path))
+    return parse(text.split("\n"), str(path))
 
 
 def is_suite(path: Path) -> bool:
@@ -108,12 +110,14 @@ def parse(lines: Iterable[str], where: str = "results") -> Results:
     for number, line in enumerate(texts, 1):
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             if number == len(texts):
                 break
             raise Failure(f"{where}: line {number} is not JSON") from None
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
             raise Failure(f"{where}: line {number} is not of format {SCHEMA}")
+        if not isinstance(record.get("type"), str):
+            raise Failure(f"{where}: line {number} has no type")
         if record["type"] == "suite":
             suite = record
         elif record["type"] == "host":
@@ -121,9 +125,25 @@ def parse(lines: Iterable[str], where: str = "results") -> Results:
         elif record["type"] == "environment":
             environments.append(record)
         elif record["type"] == "sample":
-            sample = _sample(record, hosts[-1] if hosts else {})
+            try:
+                sample = _sample(record, hosts[-1] if hosts else {})
+            except _MALFORMED as error:
+                raise Failure(f"{where}: line {number} is damaged: {error}") from None
             samples[sample.key] = sample
     return Results(suite, tuple(hosts), tuple(environments), tuple(samples.values()))
+
+
+def well_formed(line: bytes) -> dict[str, Any] | None:
+    """Return the record of a line that an agent may have printed; None if it is no such line."""
+    try:
+        record = json.loads(line)
+        if record["schema"] != SCHEMA or record["type"] not in ("sample", "environment"):
+            return None
+        if record["type"] == "sample":
+            _sample(record, {})
+    except (*_MALFORMED, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def _sample(record: Mapping[str, Any], host: Mapping[str, Any]) -> Sample:

@@ -6,7 +6,6 @@ same command with the same --out goes on with the rest. A boot that fails is tol
 goes on; the exit status is 1 then. Only a guest that the emulator itself has lost is booted again.
 """
 
-import json
 import os
 import subprocess
 import tempfile
@@ -19,7 +18,7 @@ from ceasefire import counters
 from ceasefire.bench import records
 from ceasefire.bench.suite import data, plan
 from ceasefire.bench.suite.agent import SCHEMA, Plan
-from ceasefire.bench.suite.results import Folder, read
+from ceasefire.bench.suite.results import Folder, read, well_formed
 from ceasefire.bench.suite.spec import STOCK, Suite
 from ceasefire.errors import EXIT_UNSUPPORTED, Failure, Interrupted, Unsupported, said
 from ceasefire.output import progress
@@ -28,6 +27,7 @@ from ceasefire.vm.command import DISK_DIR
 from ceasefire.vm.guest import accelerator
 
 _BOOT_ATTEMPTS = 3
+_LONGEST = 4 << 20
 
 
 class LostGuest(Failure):
@@ -76,17 +76,14 @@ class Lines:
     def __call__(self, chunk: bytes) -> None:
         """Take a piece of output, which may end anywhere."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
+        self._rest = self._rest[:_LONGEST]
         for line in lines:
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # what something in the guest printed
-            if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-                continue
-            self._folder.add(record)
-            if record["type"] == "sample":
-                name = f"{record['benchmark']}, {self._cpus} CPUs, {record['mode']}"
-                self._progress.sample(name, record.get("failed", ""))
+            # What else the guest prints is not ours.
+            if len(line) < _LONGEST and (sample := well_formed(line)) is not None:
+                self._folder.add(sample)
+                if sample["type"] == "sample":
+                    name = f"{sample['benchmark']}, {self._cpus} CPUs, {sample['mode']}"
+                    self._progress.sample(name, str(sample.get("failed", "")))
 
 
 @dataclass(frozen=True)
@@ -266,7 +263,7 @@ def _agent(
 def _judge(status: int, stderr: str) -> None:
     if status == 0:
         return
-    line = next((text for text in reversed(stderr.splitlines()) if text.strip()), "")
+    line = next((text for text in reversed(stderr.split("\n")) if text.strip()), "")
     why = line or f"the agent ended with status {status}"
     if status == EXIT_UNSUPPORTED:
         raise Unsupported(f"{why}: build a kernel with `make kernel`")
