@@ -199,7 +199,7 @@ class Attributor:
         if found is None or call is None or call.number != found[0]:
             return
         result, args, mappings = found[1], call.args, task.space.mappings
-        self._account(call, (event.time - call.start) * 1e6)
+        self._account(call, _usec(call.start, event.time))
         if syscalls.failed(result):
             return
         if call.number == syscalls.MMAP:
@@ -313,7 +313,7 @@ class Attributor:
         name = send.space.name
         if name not in self.programs and len(self.programs) >= _MAX_PROGRAMS:
             name = OTHERS
-        wait = None if send.last is None else (send.last - send.time) * 1e6
+        wait = None if send.last is None else _usec(send.time, send.last)
         key = (send.space.image, (name, send.cause, send.user))
         if key not in self.sites and len(self.sites) >= _MAX_SITES:
             key = (_NO_IMAGE, (OTHERS, send.cause, ()))
@@ -330,6 +330,11 @@ class Attributor:
             else:
                 known = send.path in self.files or len(self.files) < _MAX_FILES
                 self.files[send.path if known else ""] += 1
+
+
+def _usec(begin: float, end: float) -> float:
+    # The lines of different CPUs, or damaged ones, may come in another order.
+    return max(0.0, end - begin) * 1e6
 
 
 def _is_exec(event: parse.Event) -> bool:

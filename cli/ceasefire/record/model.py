@@ -12,7 +12,7 @@ from ceasefire.errors import Failure
 SCHEMA = 1
 KIND = "ceasefire recording"
 _DEEPEST = 256
-_LARGEST = 1 << 62
+_LARGEST = {int: 1 << 62, float: 1e30}
 
 
 @dataclass
@@ -151,7 +151,7 @@ def _typed(kind: Any, value: Any) -> Any:
     if not any(type(value) is one for one in kinds):
         raise ValueError
     # Counts, and sums of them.
-    if type(value) in (int, float) and not 0 <= value <= _LARGEST:
+    if type(value) in (int, float) and not 0 <= value < _LARGEST[type(value)]:
         raise ValueError
     return value
 
