@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`ceasefire try` without a guest: its samples, its verdict, its table."""
 
+import pytest
+
 from ceasefire import trial
 from ceasefire.counters import RECEIVED
 
@@ -79,7 +81,14 @@ def test_programs_forge_no_samples(end: str) -> None:
     assert found.samples == ()
     assert all(text.isprintable() for text in found.texts)
     # With the token, but not in our form.
-    for text in (f"{FORGED}x", "sample on 1 0 5 2", f"sample on {'9' * 5000} 0 5 1", "sample"):
+    for text in (
+        f"{FORGED}x",
+        "sample on 1 0 5 2",
+        "sample on x 0 1 1",
+        "sample a 1 1 1 1 b",
+        f"sample on {'9' * 5000} 0 5 1",
+        "sample",
+    ):
         reader(f"{token} {text}\n".encode())
     assert reader.found().samples == ()
     reader(f"{token} {FORGED}\n".encode())

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import trial
-from ceasefire.errors import Failure, GuestError, GuestTimeout, Interrupted
+from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.vm import GuestSpec, accel, command, klog, run_guest
 
 SLEEPER = "sleep 600 & echo $! >$PIDFILE; wait"
@@ -365,18 +364,3 @@ def test_name_that_is_not_utf8(stand_in: Path) -> None:
 @pytest.mark.parametrize("status", ["9" * 5000, "1234", "99999999999999999999"])
 def test_forged_status_is_none(status: str) -> None:
     assert klog.scan([f"[    1.0] ceasefire-vm: command returned {status}"]).status is None
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "sample",
-        "sample on",
-        "sample on x 0 1 1",
-        f"sample on 1 0 {'9' * 5000} 1",
-        "sample a 1 1 1 1 b",
-    ],
-)
-def test_forged_sample_is_one_clear_line(line: str) -> None:
-    with pytest.raises(Failure, match="makes no sense"):
-        trial.parse([line])
