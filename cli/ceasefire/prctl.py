@@ -17,7 +17,7 @@ PR_FPR_GET_CONTEXT = 4
 ALL: int = 2 ** (8 * ctypes.sizeof(ctypes.c_ulong)) - 1
 
 # Who recycles together: names of the users' for PR_FPR_CONTEXT_*.
-CONTEXTS = {"process": 0, "mapping": 1, "children": 2, "user": 3}
+CONTEXTS = {"process": 0, "mapping": 1, "children": 2}
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 _prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]

@@ -6,9 +6,8 @@
  *		next never comes into a frame of a mapping that is gone
  *   process	the default; no group at all
  *   children	a process and those that it forks from then on
- *   user	all processes of an effective uid that have asked for it
  *
- * The last two are groups: what one member has left another one may recycle,
+ * The last one is a group: what one member has left another one may recycle,
  * and can then be read by the first through a stale translation. So each member
  * has to ask for it, or to be forked by one that has. A group is kept over fork()
  * and execve(), since it is the choice of who starts a program; it is left when
@@ -45,7 +44,6 @@
  * allocated under the last one: reclaim takes it.
  * Callers: prctl.c, context.c, settle.c, commit_creds().
  */
-#include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -59,31 +57,25 @@
  * struct fpr_group - several processes that recycle together
  * @ctx:	the context; its mm is NULL
  * @kind:	PR_FPR_CONTEXT_*
- * @uid:	whose, for users
  * @users:	processes that have chosen it, under fpr_group_lock
- * @others:	link in fpr_user_groups, under fpr_group_lock
  * @lock:	protects @members
  * @members:	contexts of the processes, linked by fpr_ctx.member
  */
 struct fpr_group {
 	struct fpr_ctx ctx;
 	unsigned int kind;
-	kuid_t uid;
 	unsigned long users;
-	struct list_head others;
 	/* Protects the list of members. */
 	struct mutex lock;
 	struct list_head members;
 };
 
 static DEFINE_SPINLOCK(fpr_group_lock);
-static LIST_HEAD(fpr_user_groups);
 
 /* No group, and a choice all the same. Never freed, has no members. */
 static struct fpr_group fpr_each_mapping = {
 	.kind = PR_FPR_CONTEXT_MAPPING,
 	.users = 1,
-	.others = LIST_HEAD_INIT(fpr_each_mapping.others),
 };
 
 static struct fpr_group *fpr_group_of(struct fpr_ctx *ctx)
@@ -109,9 +101,7 @@ static struct fpr_group *fpr_group_alloc(unsigned int kind)
 	if (!group)
 		return NULL;
 	group->kind = kind;
-	group->uid = current_euid();
 	group->users = 1;
-	INIT_LIST_HEAD(&group->others);
 	INIT_LIST_HEAD(&group->members);
 	mutex_init(&group->lock);
 	refcount_set(&group->ctx.ref, 1);
@@ -133,35 +123,12 @@ static void fpr_group_put(struct fpr_group *group)
 
 	spin_lock(&fpr_group_lock);
 	last = !--group->users;
-	if (last)
-		list_del(&group->others);
 	spin_unlock(&fpr_group_lock);
 	if (!last)
 		return;
 	/* All members have left or ended: nobody has a stale translation. */
 	fpr_ctx_end(&group->ctx);
 	fpr_ctx_put(&group->ctx);
-}
-
-/* The group of a user, made if there is none. */
-static struct fpr_group *fpr_group_of_user(void)
-{
-	struct fpr_group *new = fpr_group_alloc(PR_FPR_CONTEXT_USER), *group;
-
-	if (!new)
-		return NULL;
-	spin_lock(&fpr_group_lock);
-	list_for_each_entry(group, &fpr_user_groups, others) {
-		if (uid_eq(group->uid, new->uid)) {
-			group->users++;
-			spin_unlock(&fpr_group_lock);
-			fpr_group_put(new);
-			return group;
-		}
-	}
-	list_add(&new->others, &fpr_user_groups);
-	spin_unlock(&fpr_group_lock);
-	return new;
 }
 
 /**
@@ -324,11 +291,6 @@ int fpr_group_choose(unsigned long kind)
 		break;
 	case PR_FPR_CONTEXT_CHILDREN:
 		group = fpr_group_alloc(kind);
-		if (!group)
-			return -ENOMEM;
-		break;
-	case PR_FPR_CONTEXT_USER:
-		group = fpr_group_of_user();
 		if (!group)
 			return -ENOMEM;
 		break;

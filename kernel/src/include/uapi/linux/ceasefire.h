@@ -36,8 +36,6 @@
  *   PR_FPR_CONTEXT_PROCESS	the process, the default
  *   PR_FPR_CONTEXT_MAPPING	only the mapping; munmap() flushes, eviction not
  *   PR_FPR_CONTEXT_CHILDREN	the process and those that it forks from now on
- *   PR_FPR_CONTEXT_USER		all processes with its effective user id that
- *				have asked for the same
  * Inherited over fork() and execve(); left when credentials change. Leaving
  * flushes all members. Anonymous memory always stays with its process.
  *
@@ -56,6 +54,6 @@
 #define PR_FPR_CONTEXT_PROCESS	0
 #define PR_FPR_CONTEXT_MAPPING	1
 #define PR_FPR_CONTEXT_CHILDREN	2
-#define PR_FPR_CONTEXT_USER	3
+/* 3 is reserved: it was for all processes of a user, which do not trust each other. */
 
 #endif /* _UAPI_LINUX_CEASEFIRE_H */

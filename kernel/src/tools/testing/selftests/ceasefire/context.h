@@ -13,7 +13,7 @@
 #define PR_FPR_GET_CONTEXT	4
 #endif
 
-enum { CONTEXT_PROCESS, CONTEXT_MAPPING, CONTEXT_CHILDREN, CONTEXT_USER };
+enum { CONTEXT_PROCESS, CONTEXT_MAPPING, CONTEXT_CHILDREN };
 
 /* 0, or -1 with errno set. */
 int context_choose(unsigned long kind);

@@ -125,11 +125,11 @@ static long other_recycles(void)
 	return vmstat("fpr_recycle") - before;
 }
 
-static void recycled_by_member(unsigned long kind)
+static void children(void)
 {
 	long flushes, recycled;
 
-	start(kind);
+	start(CONTEXT_CHILDREN);
 	take_part();
 	leave_parked();
 	flushes = vmstat("fpr_drain_flush");
@@ -137,16 +137,6 @@ static void recycled_by_member(unsigned long kind)
 	ENSURE(recycled >= PAGES / 2, "%ld of %d frames were recycled",
 	       recycled, PAGES);
 	ENSURE(vmstat("fpr_drain_flush") == flushes, "somebody flushed");
-}
-
-static void children(void)
-{
-	recycled_by_member(CONTEXT_CHILDREN);
-}
-
-static void user(void)
-{
-	recycled_by_member(CONTEXT_USER);
 }
 
 /* Without a choice each process recycles for itself. */
@@ -160,17 +150,6 @@ static void no_choice(void)
 	ENSURE(!other_recycles(), "another process takes frames");
 	ENSURE(!peer_count(p, PAGES, WORD(OTHERS)),
 	       "pages of another process are visible");
-}
-
-/* Nor does one with another uid, which asks for its own user's context. */
-static void another_user(void)
-{
-	start(CONTEXT_PROCESS);
-	ENSURE(!stranger_call(&other, become_nobody, 0), "seteuid fails");
-	ENSURE(!stranger_call(&other, choose, CONTEXT_USER), "prctl fails");
-	MUST(context_choose(CONTEXT_USER));
-	leave_parked();
-	ENSURE(!other_recycles(), "another user takes frames");
 }
 
 static void mapping(void)
@@ -337,6 +316,14 @@ static void anonymous(void)
 	ENSURE(!seen, "%zu private pages of another member are visible", seen);
 }
 
+/* Processes of a user differ in groups, containers, and so in what they may read. */
+static void users(void)
+{
+	ENSURE(prctl(PR_FPR, PR_FPR_SET_CONTEXT, 3, 0, 0) == -1 &&
+	       errno == EINVAL, "all processes of a user can recycle together");
+	ENSURE(context_chosen() == CONTEXT_PROCESS, "it has another context");
+}
+
 static void wrong_use(void)
 {
 	ENSURE(prctl(PR_FPR, PR_FPR_SET_CONTEXT, 4, 0, 0) == -1 &&
@@ -354,8 +341,7 @@ int main(int argc, char **argv)
 		{ "process", no_choice, 0 },
 		{ "mapping", mapping, 0 },
 		{ "children", children, 0 },
-		{ "user", user, 0 },
-		{ "another_user", another_user, 0 },
+		{ "users", users, 0 },
 		{ "leaves", leaves, 0 },
 		{ "other_leaves", other_leaves, 0 },
 		{ "other_uid", other_uid, 0 },

@@ -105,7 +105,7 @@ static void start(unsigned long kind)
 	leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
 	full_flush();
 	MUST(context_choose(kind));
-	if (kind == CONTEXT_CHILDREN || kind == CONTEXT_USER) {
+	if (kind == CONTEXT_CHILDREN) {
 		ENSURE(!stranger_call(&other, choose, (long)kind), "prctl: %m");
 		ENSURE(!stranger_call(&other, map_once, 0), "mmap: %m");
 	}
@@ -161,7 +161,7 @@ static void evicts(void)
 /* For another kind: what is left between members has to go. */
 static void changes(unsigned long kind)
 {
-	bool shared = kind == CONTEXT_CHILDREN || kind == CONTEXT_USER;
+	bool shared = kind == CONTEXT_CHILDREN;
 	char *p = in_use();
 
 	MUST(munmap(p, LENGTH));
@@ -230,18 +230,12 @@ static void children(void)
 	life(CONTEXT_CHILDREN);
 }
 
-static void user(void)
-{
-	life(CONTEXT_USER);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
 		{ "process", process, 0 },
 		{ "mapping", mapping, 0 },
 		{ "children", children, 0 },
-		{ "user", user, 0 },
 	};
 
 	if (argc == 2 && !strcmp(argv[1], "--end"))
