@@ -4,12 +4,14 @@
  * member left are recycled by another. A member joins, leaves or starts another
  * program, and maps and unmaps before and after; meanwhile reclaim removes its
  * entries, its threads fault, the other member does the same and may leave, too,
- * and the group and the process are flushed. One frame.
+ * and the group and the process are flushed. A second thread of it may leave at
+ * any time, also before it has joined, or change the rights of a mapping. One frame.
  *
  * A process in a group tags with the id and the generation of the group, else with
  * its own. A flush of the group takes a number, flushes the members of its list,
  * one after the other, and is credited. Who joins is listed before it tags; who
- * leaves stops to tag, waits for those who do, flushes all, and goes off the list.
+ * leaves stops to tag, waits for those who do, flushes all, and goes off the list;
+ * who finds that another thread has begun that waits for it.
  * Whether the entry is cleared before the group is looked at does not matter, if
  * both are in one RCU read side.
  *
@@ -17,8 +19,8 @@
  * flushed before the generation is credited. A frame that two contexts can reach
  * gets the shared tag, which nobody settles here (shared.pml).
  *
- * Follows fpr_group_join(), fpr_group_leave(), fpr_group_end(), fpr_group_flush(),
- * fpr_tag_ctx() and __fpr_recycle().
+ * Follows fpr_group_enter(), fpr_group_change(), fpr_group_end(), fpr_group_flush(),
+ * fpr_owes_skips(), fpr_tag_ctx() and __fpr_recycle().
  */
 #define A 0		/* comes and goes */
 #define B 1		/* is in the group from the start */
@@ -41,11 +43,15 @@ byte users;		/* references: mappings, and unmaps under way */
 Tag slot;
 byte started[3] = 1;
 byte completed[3] = 1;
+byte skipped[3];	/* newest generation that was tagged with, plus 1 */
 
 bool pte[2];
 bool holds[2];		/* a CPU has a translation */
 bool listed[2];		/* in the list of members */
 bool group[2];		/* ctx->group */
+bool chosen[2] = true;	/* mm->fpr_group */
+byte leaving[2];	/* ctx->leaving */
+bool mmap_lock;		/* of A, if rights are changed */
 bool inside[2];		/* has agreed to be in the group, and may be in it yet */
 
 bool reads[3];		/* RCU: reclaim from A, faults of A, faults of B */
@@ -73,6 +79,12 @@ init {
 #endif
 #ifdef FLUSHES
 		 run Flush();
+#endif
+#ifdef SECOND
+		 run Second();
+#endif
+#ifdef PROTECTS
+		 run Protects();
 #endif
 	}
 }
@@ -108,8 +120,11 @@ end:	do
 	od
 }
 
-/* fpr_tag_combine() */
+/* fpr_owe(), then fpr_tag_combine() */
 inline store(owner, now) {
+#ifdef PROTECTS
+	owe(owner, now);
+#endif
 	d_step {
 		if
 		:: slot.id == owner && slot.gen >= now -> skip
@@ -118,6 +133,17 @@ inline store(owner, now) {
 		fi
 	}
 }
+
+inline owe(owner, now) {
+	d_step {
+		if
+		:: skipped[owner] <= now -> skipped[owner] = now + 1
+		:: else -> skip
+		fi
+	}
+}
+
+#define OWED(who) (skipped[who] && skipped[who] - 1 >= completed[who])
 
 inline map(me) {
 	if
@@ -240,40 +266,106 @@ proctype Own() {
 #endif
 }
 
+/* The first mapping, under mmap_lock. */
 inline join() {
-	inside[A] = true;
+	d_step { inside[A] = chosen[A] }
 #ifdef MUTATE_join_unlisted
 	group[A] = true;
 	listed[A] = true
 #else
 	listed[A] = true;
+#ifdef MUTATE_join_unchecked
 	group[A] = true
+#else
+	if
+	:: d_step { chosen[A] -> group[A] = true }
+	:: !chosen[A] -> listed[A] = false
+	fi
+#endif
 #endif
 }
 
-/* mmap_lock is held for writing. */
-inline leave(me) {
-	group[me] = false;
+/* What the leaver and whoever else was told of it count on from now on. */
+inline left(me) {
+#ifndef MUTATE_leave_early
+	!leaving[me];
+#endif
+	d_step { inside[me] = false; agreed = agreed && user != me }
+}
+
+/* No lock is held. */
+inline leave(me, member) {
+#if defined(PROTECTS) && !defined(MUTATE_leave_unowed)
+	owe(me, started[me]);
+#endif
+	d_step {
+		chosen[me] = false;
+		member = group[me];
+		group[me] = false;
+		leaving[me] = leaving[me] + member
+	}
+	if
+	:: member ->
 #ifndef MUTATE_leave_no_rcu
-	/* synchronize_rcu() */
-	!reads[0];
-	!reads[1];
-	!reads[2];
+		/* synchronize_rcu() */
+		!reads[0];
+		!reads[1];
+		!reads[2];
 #endif
 #ifdef MUTATE_leave_unlisted
-	listed[me] = false;
+		listed[me] = false;
 #endif
 #ifdef MUTATE_leave_flushes_self
-	d_step { started[G]++; gen = started[G] }
-	holds[me] = false;
-	credit(gen);
+		d_step { started[G]++; gen = started[G] }
+		holds[me] = false;
+		credit(gen);
 #else
 #ifndef MUTATE_leave_unflushed
-	flush_group(gen);
+		flush_group(gen);
 #endif
 #endif
-	listed[me] = false;
-	d_step { gen = 0; inside[me] = false; agreed = agreed && user != me }
+		d_step { listed[me] = false; leaving[me]--; member = false }
+	:: else -> skip
+	fi;
+	gen = 0;
+	left(me)
+}
+
+#ifdef SECOND
+/* Another thread of A changes its credentials. */
+proctype Second() {
+	byte gen;
+	bool member;
+
+	leave(A, member)
+}
+#endif
+
+/* mprotect() of what A has mapped elsewhere, in a frame that it has recycled. */
+proctype Protects() {
+	bool member, owed;
+	byte gen;
+
+end:	d_step { frame == FILE && user == A && !pte[A] && !mmap_lock ->
+		mmap_lock = true }
+#ifdef MUTATE_owes_group_last
+	owed = OWED(A);
+	member = group[A];
+	owed = owed || (member && OWED(G));
+#else
+	member = group[A];
+	owed = member && OWED(G);
+	owed = owed || OWED(A);
+#endif
+	if
+	:: owed ->
+		d_step { started[A]++; gen = started[A] }
+		holds[A] = false;
+		completed[A] = gen
+	:: else -> skip
+	fi;
+	assert(!(holds[A] && frame == FILE && user == A));
+	mmap_lock = false
 }
 
 /*
@@ -299,25 +391,41 @@ inline exec() {
 	listed[A] = false
 }
 
+#ifdef PROTECTS
+#define LOCK d_step { !mmap_lock -> mmap_lock = true }
+#define UNLOCK mmap_lock = false
+#else
+#define LOCK skip
+#define UNLOCK skip
+#endif
+
 proctype Guest() {
 	byte owner, gen;
+	bool member;
 
 	map(A);
 	join();
+	LOCK;
 	unmap(A);
 	map(A);
+	UNLOCK;
 #ifdef EXEC
 	exec();
 #else
-	leave(A);
+	leave(A, member);
+	LOCK;
 	unmap(A);
+	UNLOCK;
 #endif
+	LOCK;
 	map(A);
-	unmap(A)
+	unmap(A);
+	UNLOCK
 }
 
 proctype Stays() {
 	byte owner, gen, n;
+	bool member;
 
 	for (n : 1 .. CYCLES) {
 		map(B);
@@ -325,6 +433,6 @@ proctype Stays() {
 	}
 #ifdef BOTH_LEAVE
 	n = 0;
-	leave(B)
+	leave(B, member)
 #endif
 }

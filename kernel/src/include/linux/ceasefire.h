@@ -150,7 +150,8 @@ static inline void fpr_mm_init(struct mm_struct *mm)
 /* commit_creds(): whom a process trusts is for its old credentials only (I2). */
 static inline void fpr_creds_changed(struct mm_struct *mm)
 {
-	if (mm && unlikely(READ_ONCE(mm->fpr_group)))
+	/* Without a choice, too: another thread may be about to give it up. */
+	if (mm && unlikely(READ_ONCE(mm->fpr_group) || READ_ONCE(mm->fpr)))
 		__fpr_creds_changed(mm);
 }
 

@@ -9,15 +9,14 @@
  *
  * The last one is a group: what one member has left another one may recycle,
  * and can then be read by the first through a stale translation. So each member
- * has to ask for it, or to be forked by one that has. A group is kept over fork()
- * and execve(), since it is the choice of who starts a program; it is left when
- * credentials change. A tracer or its target gets nothing by it: what is faulted
- * in for another process never comes from a pool.
+ * is forked by one that has asked for it, and all have the same credentials.
+ * A tracer or its target gets nothing by it: what is faulted in for another
+ * process never comes from a pool.
  *
  * A group is a context without a process: identifier, pool and debts, a counter
- * of its flushes, and the contexts of its members. A member tags with the
- * group, but for anonymous pages, which stay with their process (I2). Frames
- * leave the group when all members have been flushed.
+ * of its flushes, and a list of members. A member tags with the group, but for
+ * anonymous pages, which stay with their process (I2). Frames leave the group
+ * when all members have been flushed.
  *
  *   join			flush of the group
  *   into the list		N = ++started
@@ -38,16 +37,44 @@
  * is the leaver's alone from now on, as it must not see theirs. Its own faults
  * look at the group and take from the pool in one RCU read side, too.
  *
- * Locks: mmap_lock of a process, held for writing, protects its choice and its
- * membership; fpr_group_lock the choice against fork(), and the number of those
- * who have made it; fpr_group.lock, inside of mmap_lock, the list. Nothing is
- * allocated under the last one: reclaim takes it.
+ * Credentials. Outside of execve() any others end the choice before they take
+ * effect, whatever it is that differs: only the security module knows. That is
+ * commit_creds(), for the process of the thread that calls it. fork() and
+ * execve() keep the choice, since it is that of whoever starts a program; there
+ * the address space is new, and has left nothing yet. So they are compared once,
+ * when it joins: with those of the process that has made the group
+ * (fpr_group_admits()). That includes a child made with CLONE_NEWUSER. One that
+ * shares the memory of its parent has no secrets from it.
+ *
+ * No lock is held while the leaver waits. What may happen meanwhile, in threads
+ * of the same process:
+ *   - another choice, and a join of it: each membership is an object of its own
+ *     (struct fpr_member), and the list of the old group keeps the old one
+ *   - another leave, whose caller counts on what has been left to be gone: it
+ *     takes nothing out, and waits for fpr_ctx.leaving to be 0
+ *   - fork(): the child makes the choice that it finds under fpr_group_lock
+ *   - the first mapping joins the group at the same time: it is listed, then sees
+ *     under fpr_group_lock that the choice has changed, and is unlisted
+ *   - mprotect() of memory in recycled frames: what has been left with the group
+ *     is owed by the process from before it is out (fpr_owes_skips())
+ *   - exit and exec: the leaver is a thread of the process, so exit_mmap() comes
+ *     after it
+ *
+ * Locks: mmap_lock of a process, held for writing, around a join, so that one
+ * joins at a time; fpr_group_lock for what a process has chosen, for what it is a
+ * member of, and for the number of those who have made a choice; fpr_group.lock,
+ * inside of mmap_lock, for the list. Nothing is allocated under the last one:
+ * reclaim takes it. A leave takes no mmap_lock: callers of commit_creds() may
+ * hold locks of their own.
  * Callers: prctl.c, context.c, settle.c, commit_creds().
  */
+#include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/vmstat.h>
+#include <linux/wait_bit.h>
 
 #include <asm/tlbflush.h>
 
@@ -57,17 +84,32 @@
  * struct fpr_group - several processes that recycle together
  * @ctx:	the context; its mm is NULL
  * @kind:	PR_FPR_CONTEXT_*
- * @users:	processes that have chosen it, under fpr_group_lock
+ * @cred:	credentials of its members
+ * @secid:	and their security label
+ * @users:	processes that have chosen it, and joins under way, under
+ *		fpr_group_lock
  * @lock:	protects @members
- * @members:	contexts of the processes, linked by fpr_ctx.member
+ * @members:	list of struct fpr_member
  */
 struct fpr_group {
 	struct fpr_ctx ctx;
 	unsigned int kind;
+	const struct cred *cred;
+	u32 secid;
 	unsigned long users;
 	/* Protects the list of members. */
 	struct mutex lock;
 	struct list_head members;
+};
+
+/**
+ * struct fpr_member - that a process is flushed with a group
+ * @link:	in fpr_group.members
+ * @mm:		the process; it is there as long as this is in the list
+ */
+struct fpr_member {
+	struct list_head link;
+	struct mm_struct *mm;
 };
 
 static DEFINE_SPINLOCK(fpr_group_lock);
@@ -88,6 +130,7 @@ static void fpr_group_free(struct work_struct *work)
 	struct fpr_ctx *ctx = container_of(work, struct fpr_ctx, free);
 
 	WARN_ON_ONCE(ctx->nr);
+	put_cred(fpr_group_of(ctx)->cred);
 	kfree_rcu(fpr_group_of(ctx), ctx.rcu);
 }
 
@@ -101,6 +144,8 @@ static struct fpr_group *fpr_group_alloc(unsigned int kind)
 	if (!group)
 		return NULL;
 	group->kind = kind;
+	group->cred = get_cred(current_real_cred());
+	security_current_getsecid_subj(&group->secid);
 	group->users = 1;
 	INIT_LIST_HEAD(&group->members);
 	mutex_init(&group->lock);
@@ -111,6 +156,7 @@ static struct fpr_group *fpr_group_alloc(unsigned int kind)
 	fpr_settle_init(&group->ctx);
 	INIT_WORK(&group->ctx.free, fpr_group_free);
 	if (!fpr_ctx_register(&group->ctx)) {
+		put_cred(group->cred);
 		kfree(group);
 		return NULL;
 	}
@@ -131,6 +177,25 @@ static void fpr_group_put(struct fpr_group *group)
 	fpr_ctx_put(&group->ctx);
 }
 
+/*
+ * May the current process be a member? What it is allowed has to be the same:
+ * who is allowed less must not see what the others map, and the other way round.
+ */
+static bool fpr_group_admits(struct fpr_group *group)
+{
+	const struct cred *now = current_real_cred(), *then = group->cred;
+	u32 secid;
+
+	if (fpr_mutated(MUTATE_fpr_admit_any))
+		return true;
+	security_current_getsecid_subj(&secid);
+	return secid == group->secid && now->user_ns == then->user_ns &&
+	       uid_eq(now->euid, then->euid) && gid_eq(now->egid, then->egid) &&
+	       !cred_fscmp(now, then) &&
+	       now->cap_effective.val == then->cap_effective.val &&
+	       now->cap_permitted.val == then->cap_permitted.val;
+}
+
 /**
  * fpr_group_flush() - flush all members of a group
  * @ctx: its context
@@ -141,67 +206,163 @@ void fpr_group_flush(struct fpr_ctx *ctx)
 {
 	struct fpr_group *group = fpr_group_of(ctx);
 	u64 gen = atomic64_inc_return(&ctx->started);
-	struct fpr_ctx *member;
+	struct fpr_member *member;
 
 	mutex_lock(&group->lock);
-	list_for_each_entry(member, &group->members, member)
+	list_for_each_entry(member, &group->members, link)
 		flush_tlb_mm_range(member->mm, 0, TLB_FLUSH_ALL, 0, false);
 	mutex_unlock(&group->lock);
 	fpr_credit(ctx, gen);
 }
 
-/**
- * fpr_group_join() - a process that has chosen a group becomes a member
- * @ctx: its context
- *
- * Context: mmap_lock held for writing.
- */
-void fpr_group_join(struct fpr_ctx *ctx)
-{
-	struct fpr_group *group = ctx->mm->fpr_group;
-
-	if (!group || group == &fpr_each_mapping)
-		return;
-	mutex_lock(&group->lock);
-	list_add(&ctx->member, &group->members);
-	mutex_unlock(&group->lock);
-	/* Listed before it tags; see above. */
-	smp_mb();
-	WRITE_ONCE(ctx->group, &group->ctx);
-}
-
 /* Off the list; frames that nobody waits for any more go back. */
-static void fpr_group_unlist(struct fpr_ctx *ctx, struct fpr_group *group)
+static void fpr_group_unlist(struct fpr_group *group, struct fpr_member *member)
 {
 	bool last;
 
 	mutex_lock(&group->lock);
-	list_del(&ctx->member);
+	list_del(&member->link);
 	last = list_empty(&group->members);
 	mutex_unlock(&group->lock);
+	kfree(member);
 	if (last)
 		fpr_settle(&group->ctx, FPR_BY_EXIT);
 }
 
-static void fpr_group_leave(struct mm_struct *mm)
+/* The choice of a process, which fpr_group_put() has to follow; or NULL. */
+static struct fpr_group *fpr_group_get(struct mm_struct *mm)
 {
-	struct fpr_group *group = mm->fpr_group;
-	struct fpr_ctx *ctx = mm->fpr;
+	struct fpr_group *group;
 
-	if (ctx && ctx->group) {
-		WRITE_ONCE(ctx->group, NULL);
+	spin_lock(&fpr_group_lock);
+	group = mm->fpr_group;
+	if (group)
+		group->users++;
+	spin_unlock(&fpr_group_lock);
+	return group;
+}
+
+/* The same for a group that it is not in yet. mmap_lock held for writing. */
+static struct fpr_group *fpr_group_to_join(struct fpr_ctx *ctx)
+{
+	struct fpr_group *group = fpr_group_get(ctx->mm);
+
+	if (group && (group == &fpr_each_mapping || READ_ONCE(ctx->member))) {
+		fpr_group_put(group);
+		return NULL;
+	}
+	return group;
+}
+
+/* Join with a member of our own; it is freed if the choice has changed. */
+static void fpr_group_enter(struct fpr_ctx *ctx, struct fpr_group *group,
+			    struct fpr_member *member)
+{
+	bool chosen;
+
+	member->mm = ctx->mm;
+	mutex_lock(&group->lock);
+	list_add(&member->link, &group->members);
+	mutex_unlock(&group->lock);
+	/* Listed before it tags; see above. */
+	smp_mb();
+	spin_lock(&fpr_group_lock);
+	chosen = ctx->mm->fpr_group == group;
+	if (chosen) {
+		WRITE_ONCE(ctx->member, member);
+		WRITE_ONCE(ctx->group, &group->ctx);
+	}
+	spin_unlock(&fpr_group_lock);
+	if (!chosen)
+		fpr_group_unlist(group, member);
+}
+
+/* Until the leaves of a process are over, whichever thread has begun them. */
+static void fpr_group_wait(struct mm_struct *mm)
+{
+	struct fpr_ctx *ctx = READ_ONCE(mm->fpr);
+
+	if (ctx && !fpr_mutated(MUTATE_fpr_leave_early))
+		wait_var_event(&ctx->leaving, !atomic_read(&ctx->leaving));
+}
+
+/*
+ * Make another choice, and leave the group of the last one, with all that this
+ * takes; NULL for the default. Returns when what the process has left with any
+ * group that it is not in any more is gone.
+ */
+static void fpr_group_change(struct mm_struct *mm, struct fpr_group *next)
+{
+	struct fpr_member *member = NULL;
+	struct fpr_group *group;
+	struct fpr_ctx *ctx;
+
+	spin_lock(&fpr_group_lock);
+	group = mm->fpr_group;
+	WRITE_ONCE(mm->fpr_group, next);
+	/* The mapping that makes the context now looks at the choice later. */
+	ctx = READ_ONCE(mm->fpr);
+	if (ctx && ctx->member) {
+		member = ctx->member;
+		WRITE_ONCE(ctx->member, NULL);
+		atomic_inc(&ctx->leaving);
+		fpr_owe(ctx, fpr_started(ctx));
+		/* Owed before it is out; pairs with fpr_owes_skips(). */
+		smp_store_release(&ctx->group, NULL);
+	}
+	spin_unlock(&fpr_group_lock);
+
+	if (member) {
 		synchronize_rcu();
 		if (!fpr_mutated(MUTATE_fpr_leave_unflushed)) {
 			count_vm_event(FPR_LEAVE_FLUSH);
 			fpr_group_flush(&group->ctx);
 		}
-		fpr_group_unlist(ctx, group);
+		fpr_group_unlist(group, member);
+		if (atomic_dec_and_test(&ctx->leaving))
+			wake_up_var(&ctx->leaving);
 	}
-	spin_lock(&fpr_group_lock);
-	mm->fpr_group = NULL;
-	spin_unlock(&fpr_group_lock);
 	if (group)
 		fpr_group_put(group);
+	fpr_group_wait(mm);
+}
+
+/* A choice that the process cannot have; it may have made another one since. */
+static void fpr_group_refuse(struct mm_struct *mm, struct fpr_group *group)
+{
+	bool chosen;
+
+	spin_lock(&fpr_group_lock);
+	chosen = mm->fpr_group == group;
+	if (chosen)
+		WRITE_ONCE(mm->fpr_group, NULL);
+	spin_unlock(&fpr_group_lock);
+	if (chosen)
+		fpr_group_put(group);
+}
+
+/**
+ * fpr_group_join() - a process that has chosen a group becomes a member
+ * @ctx: its context, of the current process
+ *
+ * If it may: else, or without memory, it has chosen nothing from now on.
+ *
+ * Context: mmap_lock held for writing.
+ */
+void fpr_group_join(struct fpr_ctx *ctx)
+{
+	struct fpr_group *group = fpr_group_to_join(ctx);
+	struct fpr_member *member = NULL;
+
+	if (!group)
+		return;
+	if (fpr_group_admits(group))
+		member = kmalloc(sizeof(*member), GFP_KERNEL_ACCOUNT);
+	if (member)
+		fpr_group_enter(ctx, group, member);
+	else
+		fpr_group_refuse(ctx->mm, group);
+	fpr_group_put(group);
 }
 
 /**
@@ -215,7 +376,8 @@ void fpr_group_end(struct fpr_ctx *ctx)
 	if (!group)
 		return;
 	WRITE_ONCE(ctx->group, NULL);
-	fpr_group_unlist(ctx, fpr_group_of(group));
+	fpr_group_unlist(fpr_group_of(group), ctx->member);
+	ctx->member = NULL;
 }
 
 /**
@@ -242,19 +404,20 @@ void __fpr_group_inherit(struct mm_struct *mm)
 }
 
 /**
- * fpr_group_kind() - what a process has chosen
- * @mm: the process
+ * fpr_group_kind() - what the current process has chosen
  *
- * Return: PR_FPR_CONTEXT_*
+ * Return: PR_FPR_CONTEXT_*; the default where it may not join what it has chosen.
  */
-unsigned int fpr_group_kind(struct mm_struct *mm)
+unsigned int fpr_group_kind(void)
 {
+	struct fpr_group *group = fpr_group_get(current->mm);
 	unsigned int kind = PR_FPR_CONTEXT_PROCESS;
 
-	spin_lock(&fpr_group_lock);
-	if (mm->fpr_group)
-		kind = mm->fpr_group->kind;
-	spin_unlock(&fpr_group_lock);
+	if (!group)
+		return kind;
+	if (group == &fpr_each_mapping || fpr_group_admits(group))
+		kind = group->kind;
+	fpr_group_put(group);
 	return kind;
 }
 
@@ -269,6 +432,37 @@ bool fpr_is_mapping_only(struct mm_struct *mm)
 	return READ_ONCE(mm->fpr_group) == &fpr_each_mapping;
 }
 
+/* A new group for the current process, which becomes its first member. */
+static int fpr_group_found(unsigned int kind)
+{
+	struct fpr_group *group = fpr_group_alloc(kind);
+	struct fpr_member *member;
+	struct mm_struct *mm = current->mm;
+
+	if (!group)
+		return -ENOMEM;
+	/* Before the last choice is given up. */
+	member = kmalloc(sizeof(*member), GFP_KERNEL_ACCOUNT);
+	if (!member) {
+		fpr_group_put(group);
+		return -ENOMEM;
+	}
+	fpr_group_change(mm, group);
+	if (mmap_write_lock_killable(mm)) {
+		kfree(member);
+		return -EINTR;
+	}
+	group = mm->fpr ? fpr_group_to_join(mm->fpr) : NULL;
+	if (group) {
+		fpr_group_enter(mm->fpr, group, member);
+		fpr_group_put(group);
+	} else {
+		kfree(member);
+	}
+	mmap_write_unlock(mm);
+	return 0;
+}
+
 /**
  * fpr_group_choose() - choose the context of the current process
  * @kind: PR_FPR_CONTEXT_*
@@ -277,54 +471,48 @@ bool fpr_is_mapping_only(struct mm_struct *mm)
  */
 int fpr_group_choose(unsigned long kind)
 {
-	struct mm_struct *mm = current->mm;
-	struct fpr_group *group = NULL;
-
 	switch (kind) {
 	case PR_FPR_CONTEXT_PROCESS:
-		break;
+		fpr_group_change(current->mm, NULL);
+		return 0;
 	case PR_FPR_CONTEXT_MAPPING:
-		group = &fpr_each_mapping;
 		spin_lock(&fpr_group_lock);
-		group->users++;
+		fpr_each_mapping.users++;
 		spin_unlock(&fpr_group_lock);
-		break;
+		fpr_group_change(current->mm, &fpr_each_mapping);
+		return 0;
 	case PR_FPR_CONTEXT_CHILDREN:
-		group = fpr_group_alloc(kind);
-		if (!group)
-			return -ENOMEM;
-		break;
+		return fpr_group_found(kind);
 	default:
 		return -EINVAL;
 	}
-	if (mmap_write_lock_killable(mm)) {
-		if (group)
-			fpr_group_put(group);
-		return -EINTR;
-	}
-	fpr_group_leave(mm);
-	spin_lock(&fpr_group_lock);
-	mm->fpr_group = group;
-	spin_unlock(&fpr_group_lock);
-	if (mm->fpr)
-		fpr_group_join(mm->fpr);
-	mmap_write_unlock(mm);
-	return 0;
+}
+
+/**
+ * fpr_group_leave() - a process trusts nobody any more
+ * @mm: the process
+ *
+ * Context: may sleep and sends IPIs.
+ */
+void fpr_group_leave(struct mm_struct *mm)
+{
+	if (fpr_mutated(MUTATE_fpr_creds_ignored))
+		return;
+	if (fpr_is_mapping_only(mm))
+		fpr_group_wait(mm);
+	else
+		fpr_group_change(mm, NULL);
 }
 
 /**
  * __fpr_creds_changed() - a thread has other credentials from now on
  * @mm: its process
  *
- * Called by commit_creds() before they take effect. Also in execve(), where the
- * new address space has mapped nothing yet.
+ * Called by commit_creds() before they take effect. In execve() the new address
+ * space has no context yet, and looks at them when it gets one.
  */
 void __fpr_creds_changed(struct mm_struct *mm)
 {
-	if (fpr_mutated(MUTATE_fpr_creds_ignored) ||
-	    mm->fpr_group == &fpr_each_mapping)
-		return;
-	mmap_write_lock(mm);
-	fpr_group_leave(mm);
-	mmap_write_unlock(mm);
+	if (!current->in_execve || READ_ONCE(mm->fpr))
+		fpr_group_leave(mm);
 }

@@ -52,7 +52,8 @@ struct fpr_catching_up {
  * @mm:		the process, pinned by mmgrab(); NULL for groups and the shared
  *		context
  * @group:	the context that frames are tagged with instead, under RCU
- * @member:	link in the list of the group
+ * @member:	that it is in the list of the group, see group.c
+ * @leaving:	groups that it is just leaving
  * @started:	flushes of a group, or of all, that were requested
  * @ref:	one for the owner, one for each queued work and each user
  * @completed:	newest completed full flush, see tag_state.h; only grows
@@ -90,7 +91,8 @@ struct fpr_ctx {
 	u32 id;
 	struct mm_struct *mm;
 	struct fpr_ctx *group;
-	struct list_head member;
+	struct fpr_member *member;
+	atomic_t leaving;
 	atomic64_t started;
 	refcount_t ref;
 	u64 completed;
@@ -156,8 +158,9 @@ unsigned int fpr_ctx_count(void);
 void fpr_group_join(struct fpr_ctx *ctx);
 void fpr_group_end(struct fpr_ctx *ctx);
 void fpr_group_flush(struct fpr_ctx *ctx);
-unsigned int fpr_group_kind(struct mm_struct *mm);
+unsigned int fpr_group_kind(void);
 int fpr_group_choose(unsigned long kind);
+void fpr_group_leave(struct mm_struct *mm);
 bool fpr_is_mapping_only(struct mm_struct *mm);
 
 /* tags.c */
@@ -300,7 +303,9 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_stack_gap)	\
 	M(fpr_auto_secure)	\
 	M(fpr_leave_unflushed)	\
+	M(fpr_leave_early)	\
 	M(fpr_creds_ignored)	\
+	M(fpr_admit_any)	\
 	M(fpr_group_anon)	\
 	M(fpr_mapping_skips)	\
 	M(fpr_evict_young)	\

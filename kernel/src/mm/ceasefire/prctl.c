@@ -46,7 +46,7 @@ int fpr_prctl(unsigned long operation, unsigned long arg3, unsigned long arg4,
 	case PR_FPR_SET_CONTEXT:
 		return fpr_group_choose(arg3);
 	case PR_FPR_GET_CONTEXT:
-		return put_user(fpr_group_kind(current->mm),
+		return put_user(fpr_group_kind(),
 				(unsigned int __user *)arg3);
 	default:
 		return -EINVAL;
@@ -62,6 +62,5 @@ void __fpr_exec_secure(struct mm_struct *mm)
 	if (fpr_mutated(MUTATE_fpr_auto_secure))
 		return;
 	WRITE_ONCE(mm->fpr_auto, 0);
-	if (mm->fpr_group)
-		__fpr_creds_changed(mm);
+	fpr_group_leave(mm);
 }

@@ -267,13 +267,21 @@ bool fpr_is_owed_for(struct fpr_ctx *ctx, u64 newest)
 	return newest && fpr_gen_stale(newest - 1, completed);
 }
 
-/* Has a process left something, tagged with itself or with its group? */
+/*
+ * Has a process left something, tagged with itself or with its group? Another
+ * thread that leaves the group has the process owe it first; so the group first.
+ */
 static bool fpr_owes_skips(struct fpr_ctx *ctx)
 {
-	struct fpr_ctx *group = READ_ONCE(ctx->group);
+	struct fpr_ctx *group;
+	bool owed;
 
-	return fpr_is_owed_for(ctx, READ_ONCE(ctx->skipped)) ||
-	       (group && fpr_is_owed_for(group, READ_ONCE(group->skipped)));
+	rcu_read_lock();
+	/* Pairs with the release in fpr_group_change(). */
+	group = smp_load_acquire(&ctx->group);
+	owed = group && fpr_is_owed_for(group, READ_ONCE(group->skipped));
+	rcu_read_unlock();
+	return owed || fpr_is_owed_for(ctx, READ_ONCE(ctx->skipped));
 }
 
 /**
@@ -531,7 +539,7 @@ void fpr_kick_drain(struct fpr_ctx *ctx)
  * still recycle frames that are parked after this. With protection keys it does
  * not (fpr_has_keys()); other rights any thread can give back.
  *
- * Context: may sleep and sends IPIs; mmap_lock keeps the group.
+ * Context: may sleep and sends IPIs.
  */
 void __fpr_mprotect(struct vm_area_struct *vma)
 {

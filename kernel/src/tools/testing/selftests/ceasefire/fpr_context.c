@@ -2,7 +2,8 @@
 /*
  * Attacks on contexts of several processes (I1, I2): what one member has left
  * another one may use again, and nobody else; who leaves sees nothing of it any
- * more, and nobody sees what is the leaver's alone.
+ * more, and nobody sees what is the leaver's alone. fpr_creds.c has those whose
+ * rights change.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,45 +20,17 @@
 #include "file.h"
 #include "ktap.h"
 #include "map.h"
+#include "members.h"
 #include "peer.h"
 #include "stranger.h"
 
-#define PAGES		16
-#define LENGTH		(PAGES * PAGE)
-#define OWN		0x5a
-#define OTHERS		0x22
-#define NOBODY		65534
-#define TRIES		50
 /* More than the kernel keeps back until it puts them on a list. */
 #define ANON_PAGES	64
-
-static struct tfile own, others;
-static struct stranger other;
 
 /* In the other process. */
 static long choose(long kind)
 {
 	return context_choose((unsigned long)kind);
-}
-
-static long chosen(long unused)
-{
-	(void)unused;
-	return context_chosen();
-}
-
-static long map_others(long prot)
-{
-	char *p = mmap(NULL, LENGTH, (int)prot, MAP_SHARED | MAP_FPR,
-		       others.fd, 0);
-	size_t i, good = 0;
-
-	if (p == MAP_FAILED)
-		return -1;
-	for (i = 0; i < PAGES; i++)
-		good += probe_read(p + i * PAGE) == WORD(OTHERS);
-	munmap(p, LENGTH);
-	return (long)good;
 }
 
 static long map_secrets(long unused)
@@ -72,68 +45,15 @@ static long map_secrets(long unused)
 	return 0;
 }
 
-static long become_nobody(long unused)
-{
-	(void)unused;
-	return seteuid(NOBODY);
-}
-
-/* Files, another process that has made the choice, and a peer. */
-static void start(unsigned long kind)
-{
-	pin_to_cpu(0);
-	file_make(&own, ON_DISK, PAGES, OWN);
-	file_make(&others, ON_DISK, PAGES, OTHERS);
-	file_drop(&others);
-	MUST(context_choose(kind));
-	stranger_start(&other);
-	peer_start(1);
-	hold_debts();
-}
-
-/* The other process is a member, not only one that may become one. */
-static void take_part(void)
-{
-	ENSURE(stranger_call(&other, map_others, PROT_READ) == PAGES,
-	       "the other process reads wrong data");
-	file_drop(&others);
-}
-
-/* Frames of a file that is gone, parked; the peer still reads them. */
-static char *leave_parked(void)
-{
-	int tries;
-
-	for (tries = 0; tries < TRIES; tries++) {
-		char *p = leave_stale(&own, 0, PAGES, PROT_READ, MAP_SHARED,
-				      OWN);
-
-		file_drop(&own);
-		if (fpr_sysfs("parked") >= PAGES / 2)
-			return p;
-	}
-	ktap_retry("no frames were parked: nothing to attack with");
-}
-
-/* How many frames the other process takes from a pool. */
-static long other_recycles(void)
-{
-	long before = vmstat("fpr_recycle");
-
-	ENSURE(stranger_call(&other, map_others, PROT_READ) == PAGES,
-	       "the other process reads wrong data");
-	return vmstat("fpr_recycle") - before;
-}
-
 static void children(void)
 {
 	long flushes, recycled;
 
-	start(CONTEXT_CHILDREN);
-	take_part();
-	leave_parked();
+	members_start(CONTEXT_CHILDREN);
+	members_take_part();
+	members_leave_parked();
 	flushes = vmstat("fpr_drain_flush");
-	recycled = other_recycles();
+	recycled = members_other_recycles();
 	ENSURE(recycled >= PAGES / 2, "%ld of %d frames were recycled",
 	       recycled, PAGES);
 	ENSURE(vmstat("fpr_drain_flush") == flushes, "somebody flushed");
@@ -144,10 +64,10 @@ static void no_choice(void)
 {
 	char *p;
 
-	start(CONTEXT_PROCESS);
-	p = leave_parked();
+	members_start(CONTEXT_PROCESS);
+	p = members_leave_parked();
 	checker_forbid(p, PAGES);
-	ENSURE(!other_recycles(), "another process takes frames");
+	ENSURE(!members_other_recycles(), "another process takes frames");
 	ENSURE(!peer_count(p, PAGES, WORD(OTHERS)),
 	       "pages of another process are visible");
 }
@@ -157,7 +77,7 @@ static void mapping(void)
 	long flushes;
 	char *p;
 
-	start(CONTEXT_PROCESS);
+	members_start(CONTEXT_PROCESS);
 	/* Room for the tags of the frames. */
 	leave_stale(&own, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
 	MUST(context_choose(CONTEXT_MAPPING));
@@ -170,53 +90,30 @@ static void mapping(void)
 	ENSURE(vmstat("fpr_flush_context") > flushes, "no reason was counted");
 }
 
-/* What is left between members is gone when one of them goes. */
-static void gone(char *p, const char *who)
-{
-	size_t seen = PAGES - peer_count(p, PAGES, FAULTED);
-
-	ENSURE(!seen, "%zu stale translations outlive the leave of %s", seen,
-	       who);
-}
-
 static void other_leaves(void)
 {
 	char *p;
 
-	start(CONTEXT_CHILDREN);
-	take_part();
-	p = leave_parked();
+	members_start(CONTEXT_CHILDREN);
+	members_take_part();
+	p = members_leave_parked();
 	checker_forbid(p, PAGES);
 	ENSURE(!stranger_call(&other, choose, CONTEXT_PROCESS), "prctl fails");
-	ENSURE(!other_recycles(), "who has left takes frames");
-	gone(p, "another process");
+	ENSURE(!members_other_recycles(), "who has left takes frames");
+	members_gone(p, "another process");
 }
 
 static void leaves(void)
 {
 	char *p;
 
-	start(CONTEXT_CHILDREN);
-	take_part();
-	p = leave_parked();
+	members_start(CONTEXT_CHILDREN);
+	members_take_part();
+	p = members_leave_parked();
 	checker_forbid(p, PAGES);
 	MUST(context_choose(CONTEXT_PROCESS));
-	other_recycles();
-	gone(p, "the process");
-}
-
-static void other_uid(void)
-{
-	char *p;
-
-	start(CONTEXT_CHILDREN);
-	take_part();
-	p = leave_parked();
-	checker_forbid(p, PAGES);
-	ENSURE(!stranger_call(&other, become_nobody, 0), "seteuid fails");
-	ENSURE(stranger_call(&other, chosen, 0) == CONTEXT_PROCESS,
-	       "a process with other credentials has kept its context");
-	gone(p, "a process with another uid");
+	members_other_recycles();
+	members_gone(p, "the process");
 }
 
 /* A member that ends has nothing to flush; the frames stay with the others. */
@@ -224,9 +121,9 @@ static void other_exits(void)
 {
 	char *p;
 
-	start(CONTEXT_CHILDREN);
-	take_part();
-	p = leave_parked();
+	members_start(CONTEXT_CHILDREN);
+	members_take_part();
+	p = members_leave_parked();
 	stranger_stop(&other);
 	/* What is free is poisoned: anything but a fault will do. */
 	ENSURE(peer_count(p, PAGES, FAULTED) <= PAGES / 2,
@@ -240,7 +137,7 @@ static long leave_own(long unused)
 	int tries;
 
 	(void)unused;
-	for (tries = 0; tries < TRIES; tries++) {
+	for (tries = 0; tries < MEMBER_TRIES; tries++) {
 		char *p = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED | MAP_FPR,
 			       own.fd, 0);
 		size_t i;
@@ -262,7 +159,7 @@ static void last_exits(void)
 	long flushes;
 
 	fpr_skip_local();
-	start(CONTEXT_PROCESS);
+	members_start(CONTEXT_PROCESS);
 	ENSURE(!stranger_call(&other, choose, CONTEXT_CHILDREN), "prctl fails");
 	ENSURE(!stranger_call(&other, leave_own, 0), "no frames were parked");
 	flushes = vmstat("fpr_leave_flush");
@@ -296,9 +193,9 @@ static void anonymous(void)
 	int tries;
 	char *p;
 
-	start(CONTEXT_CHILDREN);
-	take_part();
-	for (tries = 0; tries < TRIES; tries++) {
+	members_start(CONTEXT_CHILDREN);
+	members_take_part();
+	for (tries = 0; tries < MEMBER_TRIES; tries++) {
 		p = fpr_map(NULL, 0, ANON_PAGES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE);
 		ENSURE(peer_write(p, ANON_PAGES, WORD(OWN)) == ANON_PAGES, "no write");
@@ -306,7 +203,7 @@ static void anonymous(void)
 		    peer_count(p, ANON_PAGES, FAULTED) <= ANON_PAGES / 2)
 			break;
 	}
-	PREMISE(tries < TRIES, "nothing is stale: nothing to attack with");
+	PREMISE(tries < MEMBER_TRIES, "nothing is stale: nothing to attack with");
 	checker_forbid(p, ANON_PAGES);
 	recycled = vmstat("fpr_recycle");
 	ENSURE(!stranger_call(&other, map_secrets, 0), "mmap fails");
@@ -344,7 +241,6 @@ int main(int argc, char **argv)
 		{ "users", users, 0 },
 		{ "leaves", leaves, 0 },
 		{ "other_leaves", other_leaves, 0 },
-		{ "other_uid", other_uid, 0 },
 		{ "other_exits", other_exits, 0 },
 		{ "last_exits", last_exits, 0 },
 		{ "executed", executed, 0 },
