@@ -91,6 +91,7 @@ void __fpr_exec_secure(struct mm_struct *mm);
 void __fpr_group_inherit(struct mm_struct *mm);
 void __fpr_group_exit(struct mm_struct *mm);
 void __fpr_creds_changed(struct mm_struct *mm);
+void __fpr_exec_failed(struct mm_struct *mm);
 void __fpr_mapped(struct vm_area_struct *vma);
 void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 		    unsigned long end, enum fpr_claim who);
@@ -153,6 +154,13 @@ static inline void fpr_creds_changed(struct mm_struct *mm)
 	/* Without a choice, too: another thread may be about to give it up. */
 	if (mm && unlikely(READ_ONCE(mm->fpr_group) || READ_ONCE(mm->fpr)))
 		__fpr_creds_changed(mm);
+}
+
+/* bprm_mm_init(): an address space goes that exit_mmap() does not see. */
+static inline void fpr_exec_failed(struct mm_struct *mm)
+{
+	if (unlikely(mm->fpr_group))
+		__fpr_exec_failed(mm);
 }
 
 /* begin_new_exec(): a program with privileges that its caller lacks (I2). */
@@ -424,6 +432,7 @@ static inline void fpr_task_mem(struct seq_file *m, struct mm_struct *mm)
 static inline void fpr_mm_init(struct mm_struct *mm) { }
 static inline void fpr_exec_secure(struct mm_struct *mm) { }
 static inline void fpr_creds_changed(struct mm_struct *mm) { }
+static inline void fpr_exec_failed(struct mm_struct *mm) { }
 
 static inline unsigned long
 fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,

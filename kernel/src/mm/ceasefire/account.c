@@ -78,6 +78,6 @@ ssize_t fpr_meminfo(char *buf)
 			  fpr_mutated(MUTATE_fpr_hide_parked) ? 0 :
 			  parked << (PAGE_SHIFT - 10),
 			  fpr_tags_bytes() >> 10,
-			  DIV_ROUND_UP(fpr_ctx_count() * sizeof(struct fpr_ctx),
-				       1024));
+			  DIV_ROUND_UP(fpr_ctx_count() * sizeof(struct fpr_ctx) +
+				       fpr_group_bytes(), 1024));
 }

@@ -66,7 +66,7 @@
  * inside of mmap_lock, for the list. Nothing is allocated under the last one:
  * reclaim takes it. A leave takes no mmap_lock: callers of commit_creds() may
  * hold locks of their own.
- * Callers: prctl.c, context.c, settle.c, commit_creds().
+ * Callers: prctl.c, context.c, settle.c, commit_creds(), bprm_mm_init().
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
@@ -113,6 +113,7 @@ struct fpr_member {
 };
 
 static DEFINE_SPINLOCK(fpr_group_lock);
+static unsigned int fpr_groups;	/* under fpr_group_lock */
 
 /* No group, and a choice all the same. Never freed, has no members. */
 static struct fpr_group fpr_each_mapping = {
@@ -123,6 +124,26 @@ static struct fpr_group fpr_each_mapping = {
 static struct fpr_group *fpr_group_of(struct fpr_ctx *ctx)
 {
 	return container_of(ctx, struct fpr_group, ctx);
+}
+
+/**
+ * fpr_group_count() - groups of processes
+ *
+ * Return: their number.
+ */
+unsigned int fpr_group_count(void)
+{
+	return READ_ONCE(fpr_groups);
+}
+
+/**
+ * fpr_group_bytes() - memory of the groups
+ *
+ * Return: it, in bytes.
+ */
+unsigned long fpr_group_bytes(void)
+{
+	return fpr_group_count() * sizeof(struct fpr_group);
 }
 
 static void fpr_group_free(struct work_struct *work)
@@ -160,6 +181,9 @@ static struct fpr_group *fpr_group_alloc(unsigned int kind)
 		kfree(group);
 		return NULL;
 	}
+	spin_lock(&fpr_group_lock);
+	fpr_groups++;
+	spin_unlock(&fpr_group_lock);
 	return group;
 }
 
@@ -169,6 +193,8 @@ static void fpr_group_put(struct fpr_group *group)
 
 	spin_lock(&fpr_group_lock);
 	last = !--group->users;
+	if (last)
+		fpr_groups--;
 	spin_unlock(&fpr_group_lock);
 	if (!last)
 		return;
@@ -388,6 +414,16 @@ void __fpr_group_exit(struct mm_struct *mm)
 {
 	fpr_group_put(mm->fpr_group);
 	mm->fpr_group = NULL;
+}
+
+/**
+ * __fpr_exec_failed() - forget the choice of a process that never begins
+ * @mm: its address space, which has nothing that exit_mmap() is for
+ */
+void __fpr_exec_failed(struct mm_struct *mm)
+{
+	if (!fpr_mutated(MUTATE_fpr_exec_kept))
+		__fpr_group_exit(mm);
 }
 
 /**

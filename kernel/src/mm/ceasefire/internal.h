@@ -159,6 +159,8 @@ void fpr_group_join(struct fpr_ctx *ctx);
 void fpr_group_end(struct fpr_ctx *ctx);
 void fpr_group_flush(struct fpr_ctx *ctx);
 unsigned int fpr_group_kind(void);
+unsigned int fpr_group_count(void);
+unsigned long fpr_group_bytes(void);
 int fpr_group_choose(unsigned long kind);
 void fpr_group_leave(struct mm_struct *mm);
 bool fpr_is_mapping_only(struct mm_struct *mm);
@@ -306,6 +308,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_leave_early)	\
 	M(fpr_creds_ignored)	\
 	M(fpr_admit_any)	\
+	M(fpr_exec_kept)	\
 	M(fpr_group_anon)	\
 	M(fpr_mapping_skips)	\
 	M(fpr_evict_young)	\

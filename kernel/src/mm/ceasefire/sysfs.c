@@ -150,6 +150,14 @@ static ssize_t contexts_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute contexts_attr = __ATTR_RO(contexts);
 
+static ssize_t groups_show(struct kobject *kobj, struct kobj_attribute *attr,
+			   char *buf)
+{
+	return sysfs_emit(buf, "%u\n", fpr_group_count());
+}
+
+static struct kobj_attribute groups_attr = __ATTR_RO(groups);
+
 static ssize_t tag_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
 			      char *buf)
 {
@@ -172,6 +180,7 @@ static struct attribute *fpr_attrs[] = {
 	&meminfo_attr.attr,
 	&parked_attr.attr,
 	&contexts_attr.attr,
+	&groups_attr.attr,
 	&tag_bytes_attr.attr,
 	NULL,
 };

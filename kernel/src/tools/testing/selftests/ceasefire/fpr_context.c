@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -185,6 +186,44 @@ static void executed(void)
 	       "execve() has changed the context");
 }
 
+#define OVERCOMMIT	"/proc/sys/vm/overcommit_"
+
+static void set_number(const char *path, long value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%ld", value);
+	ENSURE(write_text(path, text), "%s: %m", path);
+}
+
+/*
+ * Memory is accounted for, and all of it is taken: there is an address space, but
+ * no stack for it. Its group goes, too; identifiers are limited, and of all users.
+ */
+static void exec_fails(void)
+{
+	long mode = read_number(OVERCOMMIT "memory");
+	long ratio = read_number(OVERCOMMIT "ratio");
+	long groups = fpr_sysfs("groups");
+	int status;
+	pid_t child = MUST(fork());
+
+	if (!child) {
+		MUST(context_choose(CONTEXT_CHILDREN));
+		set_number(OVERCOMMIT "kbytes", 1);
+		set_number(OVERCOMMIT "memory", 2);
+		execl("/proc/self/exe", "fpr_context", "--chosen", NULL);
+		_exit(errno);
+	}
+	MUST(waitpid(child, &status, 0));
+	set_number(OVERCOMMIT "memory", mode);
+	set_number(OVERCOMMIT "ratio", ratio);
+	ENSURE(WIFEXITED(status) && WEXITSTATUS(status) == ENOMEM,
+	       "execve() ends with status %#x", status);
+	ENSURE(fpr_wait_sysfs_at_most("groups", groups, 20),
+	       "a group stays behind");
+}
+
 /* What is anonymous stays with its process. */
 static void anonymous(void)
 {
@@ -244,6 +283,7 @@ int main(int argc, char **argv)
 		{ "other_exits", other_exits, 0 },
 		{ "last_exits", last_exits, 0 },
 		{ "executed", executed, 0 },
+		{ "exec_fails", exec_fails, 0 },
 		{ "anonymous", anonymous, 0 },
 		{ "wrong_use", wrong_use, 0 },
 	};

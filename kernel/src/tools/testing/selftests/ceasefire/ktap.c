@@ -199,13 +199,14 @@ static enum verdict run_case(const struct ktap_case *c)
 {
 	struct fpr_settings settings;
 	bool timed_out, ok = true;
-	long contexts, parked;
+	long contexts, groups, parked;
 	int status;
 	pid_t pid;
 
 	memset(report, 0, sizeof(*report));
 	fpr_save_settings(&settings);
 	contexts = fpr_sysfs("contexts");
+	groups = fpr_sysfs("groups");
 	parked = fpr_sysfs("parked");
 	fflush(stdout);
 	pid = fork();
@@ -238,10 +239,15 @@ static enum verdict run_case(const struct ktap_case *c)
 		   WEXITSTATUS(status) != EXIT_RETRY) {
 		ok = false;
 	}
-	/* I6: exit leaves neither a context nor a parked frame behind. */
+	/* I6: exit leaves no context, no group and no parked frame behind. */
 	if (!fpr_wait_sysfs_at_most("contexts", contexts, 20)) {
 		printf("# %ld contexts are left, %ld before the case\n",
 		       fpr_sysfs("contexts"), contexts);
+		ok = false;
+	}
+	if (!fpr_wait_sysfs_at_most("groups", groups, 20)) {
+		printf("# %ld groups are left, %ld before the case\n",
+		       fpr_sysfs("groups"), groups);
 		ok = false;
 	}
 	if (!fpr_wait_sysfs_at_most("parked", parked, 20)) {
