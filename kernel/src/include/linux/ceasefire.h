@@ -127,7 +127,10 @@ bool __fpr_looks_at(struct vm_area_struct *vma);
 bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 		       pte_t *pte);
 bool __fpr_evict_waits(struct folio *folio);
-void __fpr_mprotect(struct vm_area_struct *vma);
+void __fpr_mprotect(struct vm_area_struct *vma, vm_flags_t old);
+void __fpr_placed(unsigned long addr, unsigned long len, enum fpr_claim who,
+		  vm_flags_t vm_flags);
+void __fpr_swap_out(struct folio *folio);
 void __fpr_task_mem(struct seq_file *m, struct mm_struct *mm);
 
 static __always_inline bool fpr_on(void)
@@ -190,8 +193,9 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 	}
 	area = __get_unmapped_area(file, addr, len, pgoff, flags, *vm_flags);
 	if (fpr_on() && !IS_ERR_VALUE(area))
-		__fpr_va_claim(current->mm, area, area + len,
-			       area == addr ? FPR_CLAIM_MMAP : FPR_CLAIM_PLACED);
+		__fpr_placed(area, len, area == addr ? FPR_CLAIM_MMAP :
+						       FPR_CLAIM_PLACED,
+			     *vm_flags);
 	return area;
 }
 
@@ -412,10 +416,17 @@ static inline bool fpr_only_clears(struct vm_area_struct *vma,
 }
 
 /* mprotect_fixup(): no translation keeps rights that the mapping loses (I2). */
-static inline void fpr_mprotect(struct vm_area_struct *vma)
+static inline void fpr_mprotect(struct vm_area_struct *vma, vm_flags_t old)
 {
 	if (fpr_on())
-		__fpr_mprotect(vma);
+		__fpr_mprotect(vma, old);
+}
+
+/* swap_writepage(): nobody writes to a page while it is written out (I2). */
+static inline void fpr_swap_out(struct folio *folio)
+{
+	if (fpr_on())
+		__fpr_swap_out(folio);
 }
 
 /* task_mem(): memory that the process keeps from others (I8). */
@@ -529,7 +540,8 @@ static inline bool fpr_looks_at(struct vm_area_struct *vma)
 /* A macro: the compiler would look at the entry, and change code around it. */
 #define fpr_only_clears(vma, address, pte)	false
 
-static inline void fpr_mprotect(struct vm_area_struct *vma) { }
+static inline void fpr_mprotect(struct vm_area_struct *vma, vm_flags_t old) { }
+static inline void fpr_swap_out(struct folio *folio) { }
 static inline void fpr_task_mem(struct seq_file *m, struct mm_struct *mm) { }
 
 #endif /* CONFIG_CEASEFIRE_FPR */

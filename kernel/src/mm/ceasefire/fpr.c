@@ -27,9 +27,7 @@
  * What becomes of an anonymous page whose frame is still reached:
  *   - fork: flushes the parent, with mmap_lock held for writing, before the
  *     child runs
- *   - swap: reclaim flushes all CPUs of the process when it unmaps a page that
- *     is dirty, and writes it after that
- *   - KSM: asks __fpr_ksm_mergeable()
+ *   - other rights, KSM, swap: see rights.c
  *   - migration: the old frame keeps the tag and parks; the new one has none
  *   - a gift to a pipe that FUSE takes for its page cache: __fpr_folio_stale()
  *
@@ -356,39 +354,4 @@ void __fpr_gather_anon(struct mmu_gather *tlb, struct page *page,
 	for (; nr--; page++)
 		if (!PageAnonExclusive(page))
 			fpr_gather_unsafe(tlb, FPR_UNSAFE_ANON);
-}
-
-/**
- * __fpr_ksm_mergeable() - may KSM make a page one of many processes?
- * @page: an anonymous page, mapped, under mmap_lock
- *
- * If one may be left, a flush ends that, for all pages of the process; KSM itself
- * sends one for each page that it merges.
- *
- *   ksmd, mmap_lock for reading	peer
- *   the frame has an owner		may write by a stale entry
- *   flush: completed passes the tag	the entry is gone
- *   no owner any more			finds only the entry that is there
- *
- * No skip can tag the frame between the two looks or after them: an munmap() of
- * this process that has let readers in again has taken its mapping out of the
- * tree before, so that ksmd does not find it; and where another process has the
- * page, too, it is not exclusive, so that its munmap() flushes. A tag that
- * reclaim adds, for the entry that is there, only makes the answer false.
- *
- * Context: may sleep and sends IPIs.
- * Return: false while a stale translation may write to it.
- */
-bool __fpr_ksm_mergeable(struct page *page)
-{
-	struct fpr_ctx *ctx;
-
-	if (fpr_mutated(MUTATE_fpr_no_ksm_check))
-		return true;
-	rcu_read_lock();
-	ctx = fpr_frame_owner(page_to_pfn(page), NULL);
-	if (ctx && fpr_flush_found(ctx))
-		ctx = fpr_frame_owner(page_to_pfn(page), NULL);
-	rcu_read_unlock();
-	return !ctx;
 }

@@ -14,6 +14,7 @@
  *   arena.c	addresses of MAP_FPR mappings, left-over page tables
  *   fpr.c	policy: which mappings and which flushes may be skipped
  *   munmap.c	munmap() inside the quarantine
+ *   rights.c	what is in a frame that stale translations reach
  *   evict.c	reclaim of pages that are mapped
  *   prctl.c	what whole processes ask for
  *   sysfs.c	/sys/kernel/mm/ceasefire and the boot parameter
@@ -210,6 +211,7 @@ void fpr_owe_young(struct fpr_ctx *ctx, u64 gen);
 bool fpr_is_owed_for(struct fpr_ctx *ctx, u64 newest);
 bool fpr_is_owed(struct fpr_ctx *ctx);
 void fpr_note_left(struct fpr_ctx *ctx);
+bool fpr_owes_skips(struct fpr_ctx *ctx);
 void fpr_flush(struct fpr_ctx *ctx);
 bool fpr_flush_found(struct fpr_ctx *ctx);
 void fpr_settle(struct fpr_ctx *ctx, enum fpr_drain_reason reason);
@@ -279,6 +281,10 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_recycle_anywhere)	\
 	M(fpr_recycle_keyed)	\
 	M(fpr_no_mprotect)	\
+	M(fpr_protect_marked)	\
+	M(fpr_protect_any)	\
+	M(fpr_no_key_notice)	\
+	M(fpr_no_swap_flush)	\
 	M(fpr_flush_in_free)	\
 	M(fpr_no_drain_limit)	\
 	M(fpr_no_total_limit)	\

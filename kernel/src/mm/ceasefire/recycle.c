@@ -150,8 +150,9 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
  *
  * Any parked frame of the process will do: it can read and write what it maps.
  * Not on behalf of another process, nor where the mapping has a memory policy,
- * nor for a write that is forced on a mapping without that right: it is not to be
- * written to through what is left of another one (I2).
+ * nor for a write that is forced on a mapping without that right, or that has it
+ * for returns only: it is not to be written to through what is left of another
+ * one (I2).
  *
  * Context: process context, in a fault.
  * Return: a folio with one reference, charged, or NULL.
@@ -165,8 +166,8 @@ struct folio *__fpr_recycle_anon(struct vm_fault *vmf, bool zero)
 	struct folio *folio;
 	struct page *page;
 
-	if ((vma->vm_flags & (VM_FPR | VM_WRITE)) != (VM_FPR | VM_WRITE) ||
-	    !ctx || vma_policy(vma) || fpr_is_mapping_only(mm))
+	if ((vma->vm_flags & (VM_FPR | VM_WRITE | VM_SHADOW_STACK)) !=
+	    (VM_FPR | VM_WRITE) || !ctx || vma_policy(vma) || fpr_is_mapping_only(mm))
 		return NULL;
 	if (mm != current->mm && !fpr_mutated(MUTATE_fpr_recycle_remote))
 		return NULL;

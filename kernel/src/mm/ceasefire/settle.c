@@ -52,7 +52,6 @@
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
-#include <linux/pkeys.h>
 #include <linux/vmstat.h>
 
 #include <asm/tlbflush.h>
@@ -267,11 +266,17 @@ bool fpr_is_owed_for(struct fpr_ctx *ctx, u64 newest)
 	return newest && fpr_gen_stale(newest - 1, completed);
 }
 
-/*
- * Has a process left something, tagged with itself or with its group? Another
- * thread that leaves the group has the process owe it first; so the group first.
+/**
+ * fpr_owes_skips() - has a process left something that no flush has removed?
+ * @ctx: its context
+ *
+ * Tagged with itself or with its group. Another thread that leaves the group has
+ * the process owe it first; so the group first.
+ *
+ * Context: mmap_lock held for writing: no skip is under way.
+ * Return: true if it has.
  */
-static bool fpr_owes_skips(struct fpr_ctx *ctx)
+bool fpr_owes_skips(struct fpr_ctx *ctx)
 {
 	struct fpr_ctx *group;
 	bool owed;
@@ -522,34 +527,6 @@ void fpr_kick_drain(struct fpr_ctx *ctx)
 		return;
 	if (!queue_work(fpr_wq, &ctx->drain))
 		fpr_ctx_put(ctx);
-}
-
-/**
- * __fpr_mprotect() - a mapping gets other rights
- * @vma: the mapping, with the new ones, write-locked
- *
- * Its pages may be in recycled frames that stale translations reach, with the
- * rights of an earlier mapping: flush those, not only the mapping's own (I2).
- * Any mapping of a file: a fault of another one may have read its pages. And
- * anonymous ones of ours, which may be written to and are to be executed. A
- * skip is over when its munmap gives up mmap_lock, which the caller holds for
- * writing, so none comes between the look at what is owed and the change.
- *
- * A fault that reads has given up its locks before it allocates, so it can
- * still recycle frames that are parked after this. With protection keys it does
- * not (fpr_has_keys()); other rights any thread can give back.
- *
- * Context: may sleep and sends IPIs.
- */
-void __fpr_mprotect(struct vm_area_struct *vma)
-{
-	struct fpr_ctx *ctx = vma->vm_mm->fpr;
-
-	if (ctx && vma_pkey(vma))
-		WRITE_ONCE(ctx->keyed, true);
-	if (ctx && (vma->vm_file || vma->vm_flags & VM_FPR) &&
-	    fpr_owes_skips(ctx) && !fpr_mutated(MUTATE_fpr_no_mprotect))
-		fpr_flush(ctx);
 }
 
 /**

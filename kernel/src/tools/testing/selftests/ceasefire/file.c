@@ -167,3 +167,19 @@ void file_close(struct tfile *f)
 	close(f->fd);
 	f->fd = -1;
 }
+
+void swap_format(int fd)
+{
+	static struct {
+		char boot[1024];
+		uint32_t version, last_page, bad_pages;
+		char empty[PAGE - 1024 - 3 * sizeof(uint32_t) - 10];
+		char magic[10];
+	} header = { .version = 1, .magic = "SWAPSPACE2" };
+	off_t size = MUST(lseek(fd, 0, SEEK_END));
+
+	header.last_page = (uint32_t)((size_t)size / PAGE - 1);
+	ENSURE(pwrite(fd, &header, sizeof(header), 0) == sizeof(header),
+	       "swap area: %m");
+	MUST(fsync(fd));
+}

@@ -34,4 +34,7 @@ void file_drop(const struct tfile *f);
 size_t file_cached(const struct tfile *f);
 void file_close(struct tfile *f);
 
+/* Make a file or a disk a swap area, as mkswap does. */
+void swap_format(int fd);
+
 #endif

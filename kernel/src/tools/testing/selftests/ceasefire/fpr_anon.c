@@ -6,8 +6,12 @@
  * the kernel believes to be empty.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/swap.h>
 #include <unistd.h>
 
 #include "checker.h"
@@ -17,6 +21,7 @@
 #include "map.h"
 #include "peer.h"
 #include "stranger.h"
+#include "userfault.h"
 
 #define PAGES		64
 #define LENGTH		(PAGES * PAGE)
@@ -26,35 +31,11 @@
 #define EVIL		0x77
 #define TRIES		50
 #define FILL_MIB	64
+#define SWAP_PAGES	256
 
 static char *map_anon(void)
 {
 	return fpr_map(NULL, 0, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-}
-
-/*
- * Leave translations that write, where nothing is mapped: the peer has written
- * through them, and still reads what it wrote.
- */
-static char *leave_writable(char *(*map)(void))
-{
-	size_t held = 0;
-	int tries;
-
-	for (tries = 0; tries < TRIES; tries++) {
-		char *p = map();
-
-		ENSURE(peer_write(p, PAGES, WORD(WRITTEN)) == PAGES,
-		       "the peer cannot write to the mapping");
-		if (!fpr_unmap(p, PAGES))
-			continue;
-		/* What is free is poisoned: anything but a fault will do. */
-		held = PAGES - peer_count(p, PAGES, FAULTED);
-		if (holds_enough(held, PAGES))
-			return p;
-	}
-	ktap_retry("the peer holds %zu of %d stale translations: nothing to attack with",
-		   held, PAGES);
 }
 
 static void start(void)
@@ -72,7 +53,7 @@ static void comes_back(void)
 	int i;
 
 	start();
-	leave_writable(map_anon);
+	leave_writable(NULL, PAGES, WORD(WRITTEN));
 	before = vmstat("fpr_recycle");
 	p = map_anon();
 	for (i = 0; i < PAGES; i++)
@@ -92,7 +73,7 @@ static void only_read(void)
 	int i;
 
 	start();
-	leave_writable(map_anon);
+	leave_writable(NULL, PAGES, WORD(WRITTEN));
 	p = map_anon();
 	ENSURE(peer_count(p, PAGES, 0) == PAGES, "new memory is not empty");
 	for (i = 0; i < TRIES && !fpr_unmap(p, PAGES); i++) {
@@ -112,7 +93,7 @@ static void to_stranger(void)
 	stranger_start(&other);
 	peer_start(1);
 	hold_debts();
-	p = leave_writable(map_anon);
+	p = leave_writable(NULL, PAGES, WORD(WRITTEN));
 	checker_forbid(p, PAGES);
 	stranger_fill(&other, FILL_ANON, FILL_MIB);
 	seen = peer_count(p, PAGES, WORD(SECRET));
@@ -146,7 +127,7 @@ static void private_write(void)
 
 	start();
 	file_make(&file, ON_DISK, PAGES, OWN);
-	p = leave_writable(map_private);
+	p = leave_writable(&file, PAGES, WORD(WRITTEN));
 	checker_forbid(p, PAGES);
 	peer_write(p, PAGES, WORD(EVIL));
 	ENSURE(file_count(OWN) == PAGES, "%zu pages of the file were written",
@@ -166,7 +147,7 @@ static void to_file(void)
 	start();
 	file_make(&file, ON_DISK, PAGES, OWN);
 	file_drop(&file);
-	p = leave_writable(map_anon);
+	p = leave_writable(NULL, PAGES, WORD(WRITTEN));
 	q = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
 	for (i = 0; i < PAGES; i++)
 		ENSURE(probe_read(q + i * PAGE) == WORD(OWN), "wrong data");
@@ -189,14 +170,14 @@ static void free_pages_stay_empty(void)
 	stranger_start(&other);
 	peer_start(1);
 	hold_debts();
-	p = leave_writable(map_anon);
+	p = leave_writable(NULL, PAGES, WORD(WRITTEN));
 	PREMISE(peer_write(p, PAGES, WORD(EVIL)) >= PAGES / 2,
 		"the peer cannot write to parked frames: nothing to attack with");
 	fpr_set("pool_limit", 0);
 	fpr_set("debt_age_ms", 100);
 	/* One more, so that somebody looks at the limit. */
 	memset(map_anon(), OWN, LENGTH);
-	leave_writable(map_anon);
+	leave_writable(NULL, PAGES, WORD(WRITTEN));
 	ENSURE(fpr_wait_sysfs_at_most("parked", 0, 60), "pages stay parked");
 	stranger_fill(&other, FILL_ANON, FILL_MIB);
 	stranger_stop(&other);
@@ -209,7 +190,7 @@ static void made_executable(void)
 	size_t writes;
 
 	start();
-	p = leave_writable(map_anon);
+	p = leave_writable(NULL, PAGES, WORD(WRITTEN));
 	q = map_anon();
 	memset(q, OWN, LENGTH);
 	/* So few that Linux itself does not flush everything. */
@@ -219,6 +200,193 @@ static void made_executable(void)
 	ENSURE(peer_count(q, FEW, WORD(OWN)) == FEW,
 	       "memory that is read-only was written");
 	ENSURE(!writes, "%zu stale translations write after mprotect", writes);
+}
+
+/* The same with pages that were moved to a mapping without the flag. */
+static void moved_then_protected(void)
+{
+	size_t writes;
+	char *p, *r;
+
+	start();
+	p = leave_writable(NULL, PAGES, WORD(WRITTEN));
+	r = move_recycled(p, PAGES, FEW, OWN);
+	MUST(mprotect(r, FEW * PAGE, PROT_READ));
+	checker_forbid(p, PAGES);
+	writes = peer_write(p, PAGES, WORD(EVIL));
+	ENSURE(peer_count(r, FEW, WORD(OWN)) == FEW,
+	       "memory that is read-only was written");
+	ENSURE(!writes, "%zu stale translations write after mprotect", writes);
+}
+
+/* Memory that is reserved and then used, as by malloc(): nothing is taken away. */
+static void rights_grow(void)
+{
+	long flushes;
+	char *q, *r;
+
+	start();
+	leave_writable(NULL, PAGES, WORD(WRITTEN));
+	q = fpr_map(NULL, 0, PAGES, PROT_NONE, MAP_PRIVATE);
+	r = mmap(NULL, LENGTH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ENSURE(r != MAP_FAILED, "mmap: %m");
+	flushes = vmstat("fpr_drain_flush");
+	MUST(mprotect(q, LENGTH, PROT_READ));
+	MUST(mprotect(q, LENGTH, PROT_READ | PROT_WRITE));
+	MUST(mprotect(r, LENGTH, PROT_READ | PROT_WRITE));
+	ENSURE(vmstat("fpr_drain_flush") == flushes,
+	       "%ld flushes for rights that grow",
+	       vmstat("fpr_drain_flush") - flushes);
+	/* Something was owed, and this one has to pay. */
+	MUST(mprotect(q, FEW * PAGE, PROT_READ));
+	ENSURE(vmstat("fpr_drain_flush") > flushes, "no flush is counted");
+}
+
+/* A swap area in a file, for which Linux wants a name. */
+static void swap_on(char *path, size_t size)
+{
+	const char *dir = getenv("CEASEFIRE_TEST_DIR");
+	static char page[PAGE];
+	int fd, i;
+
+	snprintf(path, size, "%s/swap.XXXXXX", dir ? dir : "/tmp");
+	fd = mkostemp(path, O_CLOEXEC);
+	ENSURE(fd >= 0, "%s: %m", path);
+	for (i = 0; i < SWAP_PAGES; i++)
+		MUST(write(fd, page, PAGE));
+	swap_format(fd);
+	close(fd);
+	if (swapon(path, 0)) {
+		unlink(path);
+		ktap_skip("no swap in %s: %m", path);
+	}
+}
+
+static void swap_off(const char *path)
+{
+	MUST(swapoff(path));
+	unlink(path);
+}
+
+/*
+ * The only thread is its own peer. Until it has written to all that it shares
+ * with its parent, faults flush what it holds.
+ */
+static char *leave_to_itself(void)
+{
+	size_t held = 0, i;
+	int tries;
+
+	for (tries = 0; tries < TRIES; tries++) {
+		char *p = map_anon();
+
+		memset(p, WRITTEN, LENGTH);
+		if (!fpr_unmap(p, PAGES))
+			continue;
+		for (held = i = 0; i < PAGES; i++)
+			held += probe_read(p + i * PAGE) != FAULTED;
+		if (holds_enough(held, PAGES))
+			return p;
+	}
+	ktap_retry("%zu of %d stale translations: nothing to attack with", held,
+		   PAGES);
+}
+
+/*
+ * Where nobody else runs the process, reclaim flushes the addresses of what it
+ * takes; through another one the frame could be written to while the kernel
+ * reads it.
+ */
+static void swapped_out(void)
+{
+	size_t reached = 0, written = 0, i;
+	long flushes, swapped;
+	char *p, *q, path[256];
+
+	/* Another one with each try: the runner may be on it. */
+	pin_to_cpu(getpid() % online_cpus());
+	fpr_skip_local();
+	hold_debts();
+	swap_on(path, sizeof(path));
+	p = leave_to_itself();
+	q = fpr_map(NULL, 0, FEW, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	memset(q, OWN, FEW * PAGE);
+	for (i = 0; i < PAGES; i++)
+		probe_write(p + i * PAGE, WORD(EVIL));
+	for (i = 0; i < FEW; i++)
+		reached += probe_read(q + i * PAGE) == WORD(EVIL);
+	flushes = vmstat("fpr_drain_flush");
+	MUST(madvise(q, FEW * PAGE, MADV_PAGEOUT));
+	flushes = vmstat("fpr_drain_flush") - flushes;
+	for (i = 0; i < PAGES; i++)
+		written += probe_write(p + i * PAGE, WORD(EVIL));
+	swapped = read_kb("/proc/self/status", "VmSwap") / (long)(PAGE / 1024);
+	swap_off(path);
+	ENSURE(swapped == FEW, "%ld of %d pages are in swap", swapped, FEW);
+	PREMISE(reached, "no recycled frame is reached: nothing to attack with");
+	ENSURE(!written, "%zu frames are written to after they went to swap",
+	       written);
+	ENSURE(flushes > 0, "no flush is counted");
+}
+
+#define SWAPOFFS	10
+
+static struct {
+	bool over;
+	char path[256];
+} *swaps;
+
+static long swap_off_and_on(long unused)
+{
+	int i;
+
+	(void)unused;
+	pin_to_cpu(0);
+	for (i = 0; i < SWAPOFFS; i++) {
+		if (swapoff(swaps->path) || swapon(swaps->path, 0))
+			break;
+		sleep_ms(20);
+	}
+	__atomic_store_n(&swaps->over, true, __ATOMIC_RELEASE);
+	return i;
+}
+
+/*
+ * Swapoff puts entries back without the accessed bit while reclaim takes the
+ * same pages out, with a flush that is still to come. A debug kernel complains
+ * when a page is evicted by two at once.
+ */
+static void swapped_back(void)
+{
+	long out = vmstat("pswpout"), rounds;
+	struct stranger other;
+	char *q;
+	int i;
+
+	swaps = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ENSURE(swaps != MAP_FAILED, "mmap: %m");
+	swap_on(swaps->path, sizeof(swaps->path));
+	stranger_start(&other);
+	start();
+	q = map_anon();
+	for (i = 0; i < PAGES; i++)
+		*(uint64_t *)(q + i * PAGE) = WORD(OWN);
+	stranger_ask(&other, swap_off_and_on, 0);
+	while (!__atomic_load_n(&swaps->over, __ATOMIC_ACQUIRE)) {
+		MUST(write_text("/proc/self/clear_refs", "1") ? 0 : -1);
+		MUST(madvise(q, LENGTH, MADV_PAGEOUT));
+		ENSURE(peer_count(q, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	}
+	rounds = stranger_answer(&other);
+	stranger_stop(&other);
+	swap_off(swaps->path);
+	ENSURE(rounds == SWAPOFFS, "swap was off %ld times", rounds);
+	out = vmstat("pswpout") - out;
+	ENSURE(out > PAGES, "%ld pages were swapped out", out);
+	ktap_note("%ld pages were swapped out", out);
+	for (i = 0; i < PAGES; i++)
+		ENSURE(*(uint64_t *)(q + i * PAGE) == WORD(OWN), "wrong data");
 }
 
 #define KSM	"/sys/kernel/mm/ksm/"
@@ -253,7 +421,7 @@ static void ksm_flushes(void)
 	if (access(KSM "run", W_OK))
 		ktap_skip("no KSM");
 	start();
-	p = leave_writable(map_anon);
+	p = leave_writable(NULL, PAGES, WORD(WRITTEN));
 	q = map_anon();
 	r = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -288,6 +456,10 @@ int main(int argc, char **argv)
 		{ "to_file", to_file, 0 },
 		{ "free_pages_stay_empty", free_pages_stay_empty, 0 },
 		{ "made_executable", made_executable, 0 },
+		{ "moved_then_protected", moved_then_protected, 0 },
+		{ "rights_grow", rights_grow, 0 },
+		{ "swapped_out", swapped_out, 0 },
+		{ "swapped_back", swapped_back, 0 },
 		{ "ksm_flushes", ksm_flushes, 0 },
 	};
 

@@ -60,29 +60,11 @@ static struct {
 	long parked;
 } scene;
 
-/* As mkswap does. */
-static void make_swap(const char *disk)
-{
-	static struct {
-		char boot[1024];
-		uint32_t version, last_page, bad_pages;
-		char empty[PAGE - 1024 - 3 * sizeof(uint32_t) - 10];
-		char magic[10];
-	} header = { .version = 1, .magic = "SWAPSPACE2" };
-	int fd = (int)MUST(open(disk, O_RDWR | O_CLOEXEC));
-	off_t size = MUST(lseek(fd, 0, SEEK_END));
-
-	header.last_page = (uint32_t)((size_t)size / PAGE - 1);
-	ENSURE(pwrite(fd, &header, sizeof(header), 0) == sizeof(header),
-	       "%s: %m", disk);
-	MUST(fsync(fd));
-	close(fd);
-}
-
 /* The image is written to swap, which stays on for the next case. */
 static void use_swap(void)
 {
 	const char *disk = getenv(DISK);
+	int fd;
 
 	if (!disk)
 		ktap_skip("this machine is not to hibernate: no " DISK);
@@ -90,7 +72,9 @@ static void use_swap(void)
 		ktap_skip("no hibernation that says what it does");
 	if (read_kb("/proc/meminfo", "SwapTotal"))
 		return;
-	make_swap(disk);
+	fd = (int)MUST(open(disk, O_RDWR | O_CLOEXEC));
+	swap_format(fd);
+	close(fd);
 	ENSURE(!swapon(disk, 0), "%s: %m", disk);
 }
 

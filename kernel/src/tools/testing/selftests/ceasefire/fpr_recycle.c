@@ -34,19 +34,6 @@
 #define EXTENT_MAGIC	0xf30a
 #define EXTENTS		1400
 
-/* Park the pages of @f; the peer holds stale translations of them. */
-static char *park(const struct tfile *f, size_t pages)
-{
-	long parks = vmstat("fpr_park");
-	char *p = leave_stale(f, 0, pages, PROT_READ, MAP_SHARED, OWN);
-
-	file_drop(f);
-	parks = vmstat("fpr_park") - parks;
-	ENSURE(parks >= (long)pages, "%ld frames parked, %zu are stale", parks,
-	       pages);
-	return p;
-}
-
 /* One file to be parked and one, not in memory, to be read into its frames. */
 static void start(struct tfile *f, struct tfile *g, size_t pages_of_g)
 {
@@ -67,7 +54,7 @@ static void same_process(void)
 	size_t i;
 
 	start(&f, &g, PAGES);
-	p = park(&f, PAGES);
+	p = park_stale(&f, PAGES, OWN);
 	recycles = vmstat("fpr_recycle");
 	q = fpr_map(&g, 0, PAGES, PROT_READ, MAP_SHARED);
 	peer_touch(q, PAGES);
@@ -119,7 +106,7 @@ static void plain_read(void)
 	char *p;
 
 	start(&f, &g, PAGES);
-	p = park(&f, PAGES);
+	p = park_stale(&f, PAGES, OWN);
 	recycles = vmstat("fpr_recycle");
 	MUST(pread(g.fd, buffer, sizeof(buffer), 0));
 	recycles = vmstat("fpr_recycle") - recycles;
@@ -135,7 +122,7 @@ static void plain_mapping(void)
 	char *p, *q;
 
 	start(&f, &g, PAGES);
-	p = park(&f, PAGES);
+	p = park_stale(&f, PAGES, OWN);
 	recycles = vmstat("fpr_recycle");
 	q = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, g.fd, 0);
 	ENSURE(q != MAP_FAILED, "mmap: %m");
@@ -177,7 +164,7 @@ static void other_process(void)
 	file_make(&f, ON_DISK, PAGES, OWN);
 	peer_start(1);
 	hold_debts();
-	p = park(&f, PAGES);
+	p = park_stale(&f, PAGES, OWN);
 	ENSURE(stranger_call(&stranger, read_foreign, 0) == PAGES,
 	       "the stranger reads wrong data");
 	secrets = peer_count(p, PAGES, WORD(SECRET));
@@ -217,7 +204,7 @@ static void remote_fault(void)
 	hold_debts();
 	from.iov_base = (void *)stranger_call(&stranger, map_foreign, 0);
 	ENSURE(from.iov_base != MAP_FAILED, "mmap in the other process");
-	p = park(&f, PAGES);
+	p = park_stale(&f, PAGES, OWN);
 	recycles = vmstat("fpr_recycle");
 	ENSURE(process_vm_readv(stranger.pid, &to, 1, &from, 1, 0) ==
 	       (ssize_t)sizeof(buffer), "process_vm_readv: %m");
@@ -233,99 +220,6 @@ static void remote_fault(void)
 /* So few that mprotect() flushes their addresses one by one. */
 #define FEW	16
 
-/* A protection key that this thread holds and the peer does not. */
-static int new_key(void)
-{
-	int key = pkey_alloc(0, 0);
-
-	if (key < 0)
-		ktap_skip("no protection keys: %s", strerror(errno));
-	return key;
-}
-
-/*
- * The pages of a mapping with a protection key are for threads that hold it.
- * The peer does not, but its stale translations have no key. A mapping keeps a
- * key that is freed.
- */
-static void with_key(bool freed)
-{
-	struct tfile f, g;
-	long recycles;
-	char *p, *q;
-	int key;
-
-	start(&f, &g, FEW);
-	key = new_key();
-	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
-	MUST(pkey_mprotect(q, FEW * PAGE, PROT_READ, key));
-	if (freed)
-		MUST(pkey_free(key));
-	p = park(&f, PAGES);
-	recycles = vmstat("fpr_recycle");
-	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
-	recycles = vmstat("fpr_recycle") - recycles;
-	ENSURE(!peer_count(p, PAGES, WORD(NEXT)),
-	       "pages with a key are readable without it");
-	ENSURE(peer_count(q, FEW, FAULTED) == FEW, "the peer holds the key");
-	ENSURE(!recycles, "a mapping with a key got %ld recycled frames",
-	       recycles);
-}
-
-static void protection_key(void)
-{
-	with_key(false);
-}
-
-static void freed_key(void)
-{
-	with_key(true);
-}
-
-/*
- * Reading ahead does not stop at the end of the mapping, and behind it pages
- * may have a key: also those of a mapping that has nothing to do with FPR.
- */
-static void key_beside(void)
-{
-	struct tfile f, g;
-	long recycles;
-	char *p, *q, *v;
-	int key;
-
-	start(&f, &g, 2 * FEW);
-	key = new_key();
-	v = mmap(NULL, FEW * PAGE, PROT_READ, MAP_SHARED, g.fd, FEW * PAGE);
-	ENSURE(v != MAP_FAILED, "mmap: %m");
-	/* Before the process uses FPR. */
-	MUST(pkey_mprotect(v, FEW * PAGE, PROT_READ, key));
-	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
-	p = park(&f, PAGES);
-	recycles = vmstat("fpr_recycle");
-	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
-	ENSURE(probe_read(v) == WORD(NEXT), "wrong data");
-	recycles = vmstat("fpr_recycle") - recycles;
-	ENSURE(!peer_count(p, PAGES, WORD(NEXT)),
-	       "pages with a key are readable without it");
-	ENSURE(!recycles, "a process with a key recycled %ld frames", recycles);
-}
-
-/* A key can be given out anew before the flush. */
-static void key_flushes(void)
-{
-	struct tfile f;
-	char *p;
-	int key;
-
-	file_make(&f, ON_DISK, FEW, OWN);
-	peer_start(1);
-	key = new_key();
-	p = fpr_map(&f, 0, FEW, PROT_READ, MAP_SHARED);
-	MUST(pkey_mprotect(p, FEW * PAGE, PROT_READ, key));
-	ENSURE(probe_read(p) == WORD(OWN), "wrong data");
-	fpr_unmap_flushes(p, FEW);
-}
-
 /*
  * The same for the whole process, by a mapping without the flag: it has pages
  * that another one has read ahead.
@@ -337,7 +231,7 @@ static void protected_beside(void)
 	char *p, *q, *v;
 
 	start(&f, &g, 2 * FEW);
-	p = park(&f, PAGES);
+	p = park_stale(&f, PAGES, OWN);
 	q = fpr_map(&g, 0, 1, PROT_READ, MAP_SHARED);
 	v = mmap(NULL, FEW * PAGE, PROT_READ, MAP_SHARED, g.fd, FEW * PAGE);
 	ENSURE(v != MAP_FAILED, "mmap: %m");
@@ -361,7 +255,7 @@ static void protected_later(void)
 	char *p, *q;
 
 	start(&f, &g, FEW);
-	p = park(&f, PAGES);
+	p = park_stale(&f, PAGES, OWN);
 	q = fpr_map(&g, 0, FEW, PROT_READ, MAP_SHARED);
 	ENSURE(probe_read(q) == WORD(NEXT), "wrong data");
 	reached = peer_count(p, PAGES, WORD(NEXT));
@@ -389,7 +283,7 @@ static void by_policy(void)
 	    syscall(SYS_set_mempolicy, 0, NULL, 0))
 		ktap_skip("no second memory node");
 	start(&f, &g, PAGES);
-	park(&f, PAGES);
+	park_stale(&f, PAGES, OWN);
 	MUST(syscall(SYS_set_mempolicy, MPOL_BIND, &node, 64));
 	q = fpr_map(&g, 0, PAGES, PROT_READ, MAP_SHARED);
 	for (i = 0; i < PAGES; i++) {
@@ -439,7 +333,7 @@ static void metadata(void)
 	peer_start(1);
 	hold_debts();
 	ENSURE(write_text("/proc/sys/vm/drop_caches", "3"), "drop_caches: %m");
-	p = park(&f, PARKED);
+	p = park_stale(&f, PARKED, OWN);
 	recycles = vmstat("fpr_recycle");
 	q = fpr_map(&g, 0, g.pages, PROT_READ, MAP_SHARED);
 	for (i = 0; i < EXTENTS; i += 16)
@@ -465,10 +359,6 @@ int main(int argc, char **argv)
 		{ "plain_mapping", plain_mapping, 0 },
 		{ "other_process", other_process, 0 },
 		{ "remote_fault", remote_fault, 0 },
-		{ "protection_key", protection_key, 0 },
-		{ "freed_key", freed_key, 0 },
-		{ "key_beside", key_beside, 0 },
-		{ "key_flushes", key_flushes, 0 },
 		{ "protected_later", protected_later, 0 },
 		{ "protected_beside", protected_beside, 0 },
 		{ "by_policy", by_policy, 0 },

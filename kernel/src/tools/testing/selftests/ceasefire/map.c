@@ -109,6 +109,40 @@ void *leave_stale(const struct tfile *f, size_t first, size_t pages, int prot,
 		   held, pages);
 }
 
+char *park_stale(const struct tfile *f, size_t pages, unsigned char byte)
+{
+	long parks = vmstat("fpr_park");
+	char *p = leave_stale(f, 0, pages, PROT_READ, MAP_SHARED, byte);
+
+	file_drop(f);
+	parks = vmstat("fpr_park") - parks;
+	ENSURE(parks >= (long)pages, "%ld frames parked, %zu are stale", parks,
+	       pages);
+	return p;
+}
+
+char *leave_writable(const struct tfile *f, size_t pages, uint64_t word)
+{
+	size_t held = 0;
+	int tries;
+
+	for (tries = 0; tries < STALE_TRIES; tries++) {
+		char *p = fpr_map(f, 0, pages, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE);
+
+		ENSURE(peer_write(p, pages, word) == pages,
+		       "the peer cannot write to the mapping");
+		if (!fpr_unmap(p, pages))
+			continue;
+		/* What is free is poisoned: anything but a fault will do. */
+		held = pages - peer_count(p, pages, FAULTED);
+		if (holds_enough(held, pages))
+			return p;
+	}
+	ktap_retry("the peer holds %zu of %zu stale translations: nothing to attack with",
+		   held, pages);
+}
+
 void *leave_skipped(const struct tfile *f, size_t first, size_t pages)
 {
 	int tries;

