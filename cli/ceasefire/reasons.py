@@ -101,6 +101,7 @@ WORDS = {
         "too many pages could still be reached",
         f"if often: raise {SYSFS}/fpr/stale_limit",
     ),
+    "fpr_flush_poison": ("memory that is bad", "replace the memory: `dmesg | grep Memory`"),
     "fpr_evict_skip": ("no flush", ""),
     "fpr_evict_flush_young": (
         "used since reclaim had looked",

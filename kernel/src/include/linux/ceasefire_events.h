@@ -34,6 +34,7 @@
 	E(FPR_FLUSH_DISABLED,		"fpr_flush_disabled")		\
 	E(FPR_FLUSH_CONTEXT,		"fpr_flush_context")		\
 	E(FPR_FLUSH_LIMIT,		"fpr_flush_limit")		\
+	E(FPR_FLUSH_POISON,		"fpr_flush_poison")		\
 	/* frames */							\
 	E(FPR_SHARED,			"fpr_shared")			\
 	E(FPR_PARK,			"fpr_park")			\

@@ -174,30 +174,61 @@ static u64 fpr_tag_now(struct fpr_ctx *ctx)
 }
 
 /*
+/*
+ * Is one of the frames bad that were tagged just now?
+ *
+ *   munmap()				memory_failure()
+ *   clears the entry, drops rmap
+ *					marks the frame as bad
+ *					finds nobody who maps it
+ *					__fpr_poisoned(): no tag, no flush
+ *   tags the frame, skips: others may read what is bad
+ *
+ * So this looks for the mark after the tag is there, and __fpr_poisoned() for
+ * the tag after the mark is. Both have a full barrier in between (the tag is
+ * written by cmpxchg; one that was there before is older than what follows), so
+ * one of them flushes. Also for a bad frame that nobody could unmap.
+ *
+ * Soft offline marks a frame when there is no reference but its own; the gather
+ * has one until the frame is tagged.
+ */
+static bool fpr_any_bad(struct page *page, unsigned long nr)
+{
+	bool bad = false;
+
+	/* The tag before the mark. */
+	smp_mb__after_atomic();
+	for (; nr--; page++)
+		bad |= PageHWPoison(page);
+	return bad;
+}
+
+/*
  * The most frames that one gather tags, 64 MiB of memory: under a page table lock
  * one cannot make way for others, and to tag more takes longer than to flush. Of
  * base pages a gather holds fewer, but each of its entries can be a large folio.
  */
 #define FPR_GATHER_MAX	16384
 
-/* Tag all frames that the gather holds, @pages of them. */
-static bool fpr_tag_gather(struct mmu_gather *tlb, struct fpr_ctx *ctx,
-			   unsigned long *pages)
+/* Tag all frames that the gather holds, @pages of them; or why not, else 0. */
+static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
+					 struct fpr_ctx *ctx,
+					 unsigned long *pages)
 {
 	struct fpr_ctx *owner = fpr_tag_ctx(ctx);
 	struct fpr_ctx *self = fpr_mutated(MUTATE_fpr_group_anon) ? owner : ctx;
 	struct mmu_gather_batch *batch;
 	/* Of files, and of anonymous pages, which are not for a group. */
 	unsigned long fresh[2] = { };
+	enum vm_event_item why = 0;
 	u64 tags[2] = { };
-	bool tagged = true;
 
 	if (owner != ctx)
 		fpr_note_left(ctx);
 	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
 		unsigned int i;
 
-		for (i = 0; i < batch->nr && tagged; i++) {
+		for (i = 0; i < batch->nr && !why; i++) {
 			struct encoded_page *enc = batch->encoded_pages[i];
 			struct page *page = encoded_page_ptr(enc);
 			bool anon = PageAnon(page);
@@ -212,16 +243,20 @@ static bool fpr_tag_gather(struct mmu_gather *tlb, struct fpr_ctx *ctx,
 						    FPR_TAG_WRITABLE :
 						    fpr_tag_now(owner);
 			*pages += nr;
-			tagged = fpr_tag_id(tags[anon]) &&
-				 (*pages <= FPR_GATHER_MAX ||
-				  fpr_mutated(MUTATE_fpr_gather_unbounded)) &&
-				 fpr_tag_frames(page_to_pfn(page), nr,
-						tags[anon], &fresh[anon]);
+			if (*pages > FPR_GATHER_MAX &&
+			    !fpr_mutated(MUTATE_fpr_gather_unbounded))
+				why = FPR_FLUSH_LIMIT;
+			else if (!fpr_tag_id(tags[anon]) ||
+				 !fpr_tag_frames(page_to_pfn(page), nr,
+						 tags[anon], &fresh[anon]))
+				why = FPR_FLUSH_TAGS;
+			else if (unlikely(fpr_any_bad(page, nr)))
+				why = FPR_FLUSH_POISON;
 		}
 	}
 	atomic_long_add(fresh[false], &owner->stale);
 	atomic_long_add(fresh[true], &self->stale);
-	return tagged;
+	return why;
 }
 
 /*
@@ -306,7 +341,6 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	struct fpr_ctx *ctx = tlb->mm->fpr;
 	unsigned long pages = 0;
 	enum vm_event_item why;
-	bool tagged;
 
 	if (likely(!tlb->fpr)) {
 		if (!fpr_mutated(MUTATE_fpr_skip_forced) || !ctx)
@@ -318,15 +352,11 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	}
 	/* Entries cleared before the generation; see settle.c. */
 	smp_mb();
-	why = FPR_FLUSH_TAGS;
 	rcu_read_lock();
-	tagged = fpr_tag_gather(tlb, ctx, &pages);
+	why = fpr_tag_gather(tlb, ctx, &pages);
 	rcu_read_unlock();
-	if (!tagged) {
-		if (pages > FPR_GATHER_MAX)
-			why = FPR_FLUSH_LIMIT;
+	if (why)
 		goto flush;
-	}
 	count_vm_event(FPR_SKIP);
 	count_vm_events(FPR_SKIP_PAGES, pages);
 	trace_fpr_skip(ctx->id, tlb->start, tlb->end, fpr_started(ctx));

@@ -174,8 +174,6 @@ bool fpr_frames_tagged(unsigned long pfn);
 bool fpr_frames_writable(unsigned long pfn, unsigned long nr);
 struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found);
 void fpr_tags_clear(unsigned long pfn, unsigned long nr, u32 id);
-u64 fpr_tag_take(unsigned long pfn);
-void fpr_tag_restore(unsigned long pfn, u64 tag);
 unsigned long fpr_tags_bytes(void);
 
 /* pool.c */
@@ -188,6 +186,8 @@ void fpr_wipe(struct page *page, unsigned int order);
 
 /* In page->private of a parked page, beside the order. */
 #define FPR_PARKED_WRITABLE	0x100UL
+/* The same while it becomes a page in use; no page has it by accident. */
+#define FPR_RECYCLED		((unsigned long)&fpr_shared)
 
 /* account.c */
 long fpr_parked(void);

@@ -307,6 +307,8 @@ void __fpr_poisoned(unsigned long pfn)
 
 	if (fpr_mutated(MUTATE_fpr_no_poison_flush))
 		return;
+	/* The mark before the tag; see fpr_any_bad(). */
+	smp_mb();
 	rcu_read_lock();
 	ctx = fpr_frame_owner(pfn, NULL);
 	if (ctx && !refcount_inc_not_zero(&ctx->ref))
@@ -325,14 +327,14 @@ void __fpr_poisoned(unsigned long pfn)
  * @page: the page
  * @order: its order
  *
- * Whatever is wrong elsewhere, a stale frame must not get here (I1). Frames
- * that are recycled have their tag taken off for the moment.
+ * Whatever is wrong elsewhere, a stale frame must not get here (I1), unless it is
+ * being recycled.
  */
 void __fpr_assert_clean(struct page *page, unsigned int order)
 {
 	unsigned long pfn = page_to_pfn(page), i;
 
-	if (!fpr_frames_tagged(pfn))
+	if (!fpr_frames_tagged(pfn) || page_private(page) == FPR_RECYCLED)
 		return;
 	rcu_read_lock();
 	for (i = 0; i < 1UL << order; i++)

@@ -87,18 +87,18 @@ static struct page *fpr_pool_get(struct fpr_ctx *ctx, struct list_head *list,
 static struct folio *fpr_recycled(struct fpr_ctx *ctx, struct page *page,
 				  gfp_t gfp)
 {
-	u64 tag;
-
 	fpr_account_parked(page, -1);
 	ceasefire_recycled(page);
 	if (page_private(page) & FPR_PARKED_WRITABLE)
 		fpr_wipe(page, 0);
 
-	/* A tagged frame here is no accident, see __fpr_assert_clean(). */
-	tag = fpr_tag_take(page_to_pfn(page));
+	/*
+	 * A tagged frame here is no accident, see __fpr_assert_clean(). Nor may
+	 * the tag go for a moment: who finds out that the frame is bad looks at it.
+	 */
+	set_page_private(page, FPR_RECYCLED);
 	post_alloc_hook(page, 0, gfp);
 	set_page_refcounted(page);
-	fpr_tag_restore(page_to_pfn(page), tag);
 	count_vm_event(FPR_RECYCLE);
 	trace_fpr_recycle(ctx->id, page_to_pfn(page));
 	return page_folio(page);

@@ -14,8 +14,7 @@
  * split and merge. It is written by
  *   - a skip, under the mmap_lock of one process for reading; two processes may
  *     tag the same page cache frame at once, hence cmpxchg,
- *   - whoever owns a frame that nobody else can find: release of a parked
- *     frame, recycling.
+ *   - whoever owns a frame that nobody else can find: release of a parked frame.
  * Ordering: the skip writes the tag before it drops its reference to the page
  * (tlb_flush_mmu() flushes before it frees), so whoever frees the page later
  * sees the tag; the reference count's atomics order the two.
@@ -310,30 +309,4 @@ void fpr_tags_clear(unsigned long pfn, unsigned long nr, u32 id)
 		    (id == FPR_ID_NONE || fpr_tag_id(*slot) == id))
 			WRITE_ONCE(*slot, 0);
 	}
-}
-
-/**
- * fpr_tag_take() - take the tag off a frame that the caller owns alone
- * @pfn: the frame
- *
- * Return: the tag, for fpr_tag_restore().
- */
-u64 fpr_tag_take(unsigned long pfn)
-{
-	u64 *slot = fpr_tag_slot(pfn);
-
-	return slot ? xchg(slot, 0) : 0;
-}
-
-/**
- * fpr_tag_restore() - put a tag back
- * @pfn: the frame
- * @tag: from fpr_tag_take()
- */
-void fpr_tag_restore(unsigned long pfn, u64 tag)
-{
-	u64 *slot = fpr_tag_slot(pfn);
-
-	if (slot)
-		WRITE_ONCE(*slot, tag);
 }

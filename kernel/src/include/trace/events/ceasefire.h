@@ -22,7 +22,8 @@
 	EM(9, "tags")			\
 	EM(10, "disabled")		\
 	EM(11, "context")		\
-	EMe(12, "limit")
+	EM(12, "limit")			\
+	EMe(13, "poison")
 
 /* What became of an entry that is evicted, in the order of fpr_evict_*. */
 #define FPR_EVICTIONS			\
