@@ -117,6 +117,10 @@ WORDS = {
         f"{_NOTHING}: it must hear of each eviction",
     ),
     "fpr_evict_flush_pending": ("madvise was at work just then", _NOTHING),
+    "fpr_evict_flush_vendor": (
+        "the processor does not promise that it sets accessed bits in time",
+        f"only who knows better: write 1 to {SYSFS}/fpr/evict",
+    ),
     "fpr_evict_flush_untracked": (
         "the first use, or no memory for tags",
         "if it stays: check free memory",

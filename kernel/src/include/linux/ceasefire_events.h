@@ -48,6 +48,7 @@
 	E(FPR_EVICT_FLUSH_NOTIFIER,	"fpr_evict_flush_notifier")	\
 	E(FPR_EVICT_FLUSH_PENDING,	"fpr_evict_flush_pending")	\
 	E(FPR_EVICT_FLUSH_UNTRACKED,	"fpr_evict_flush_untracked")	\
+	E(FPR_EVICT_FLUSH_VENDOR,	"fpr_evict_flush_vendor")	\
 	E(FPR_EVICT_LATER,		"fpr_evict_later")		\
 	E(FPR_EVICT_SETTLE,		"fpr_evict_settle")		\
 	/* drains, by what asked for them: order of enum fpr_drain_reason */ \

@@ -6,7 +6,8 @@
  * evicts a page must not: the program may read it again at any time, and has to
  * find what is in the file by then. So no entry may be left when the page goes,
  * but often that is known without a flush. A CPU sets the accessed bit of an
- * entry before it caches it (SDM 4.10.2.3), and caches no entry without it. So
+ * entry before it caches it, and caches no entry without it (see
+ * fpr_evict_init()). So
  *
  *   reclaim				CPU
  *   clears the accessed bit of an entry
@@ -33,7 +34,9 @@
  *   - a process that has no context yet (fork() copies VM_FPR): fpr_ctx.born
  *   - migration keeps the bit when it puts an entry back before its flush; where
  *     there is no room for it (CPUs with L1TF) all evictions flush
- *   - entries that are new and without the bit were never cached
+ *   - swapoff puts entries back without the bit, for the same frame, while the
+ *     flush for the old ones may still be pending (see __fpr_evicted())
+ *   - other entries that are new and without the bit were never cached
  *
  * What is evicted with the bit set is flushed for as ever. Pages with a debt
  * reclaim rather leaves alone for one more round. When some wait, ticks are to
@@ -104,6 +107,36 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	rcu_read_unlock();
 }
 
+/* Is the page one that somebody else may be evicting? */
+static bool fpr_evict_listed(pte_t pte)
+{
+	struct folio *folio = pfn_folio(pte_pfn(pte));
+
+	return folio_test_anon(folio) && folio_test_lru(folio);
+}
+
+bool fpr_evict_skips __read_mostly = true;
+
+/*
+ * Does an entry without the accessed bit mean that no TLB has it?
+ *
+ * Intel says so (SDM volume 3, 4.10.2.3: there is no entry in a TLB unless the
+ * accessed flags are 1, and the processor sets them before), and the others
+ * follow Intel. AMD (APM volume 2, 5.4.2) only says that the bit is set with the
+ * first access, and not in which order. So its processors, and Hygon's, have to
+ * be told to skip. QEMU's own processor has AMD's name, and sets the bit in the
+ * walk that fills its TLB.
+ */
+static int __init fpr_evict_init(void)
+{
+	fpr_evict_skips = (boot_cpu_data.x86_vendor != X86_VENDOR_AMD &&
+			   boot_cpu_data.x86_vendor != X86_VENDOR_HYGON) ||
+			  (boot_cpu_has(X86_FEATURE_HYPERVISOR) &&
+			   hypervisor_cpuid_base("TCGTCGTCGTCG", 0));
+	return 0;
+}
+core_initcall(fpr_evict_init);
+
 /* Why an entry that reclaim has cleared may be in a TLB; 0 if it is in none. */
 static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
 					       struct fpr_ctx *ctx, pte_t pte)
@@ -113,6 +146,9 @@ static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
 
 	if (!READ_ONCE(fpr_enabled))
 		return FPR_EVICT_FLUSH_DISABLED;
+	if (!READ_ONCE(fpr_evict_skips) &&
+	    !fpr_mutated(MUTATE_fpr_evict_unproven))
+		return FPR_EVICT_FLUSH_VENDOR;
 	if (pte_young(pte) && !fpr_mutated(MUTATE_fpr_evict_young))
 		return FPR_EVICT_FLUSH_YOUNG;
 	if (!migration_entry_supports_ad())
@@ -138,6 +174,21 @@ static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
  * @vma: the mapping, its page table is locked
  * @pte: the entry as it was
  *
+ * Reclaim notes its flush and sends it later, for many pages at once. Meanwhile
+ * swapoff may give a page its entry back, without the accessed bit:
+ *
+ *   reclaim				swapoff
+ *   takes the page off its list (LRU)
+ *   clears the entry, notes a flush
+ *   unlocks the page
+ *					entry again, not accessed
+ *   flushes
+ *   puts the page on the list
+ *
+ * A CPU may have the entry until the flush. But whoever evicts an anonymous page
+ * has taken it off the list himself, so it comes here for a second time after the
+ * flush only. Pages of files never get such entries.
+ *
  * Return: true if no CPU has it, so that no flush is needed.
  */
 bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
@@ -147,6 +198,7 @@ bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
 
 	if (!(vma->vm_flags & VM_FPR) || !ctx)
 		return false;
+	VM_WARN_ON_ONCE_FOLIO(fpr_evict_listed(pte), pfn_folio(pte_pfn(pte)));
 	why = fpr_evict_must_flush(vma, ctx, pte) ?: FPR_EVICT_SKIP;
 	count_vm_event(why);
 	trace_fpr_evict(ctx->id, pte_pfn(pte), why - FPR_EVICT_SKIP);
@@ -205,7 +257,8 @@ static struct fpr_ctx *fpr_evict_owner(struct folio *folio)
 	struct fpr_ctx *ctx = NULL;
 
 	if (!folio_mapped(folio) || !fpr_frames_tagged(pfn) ||
-	    !READ_ONCE(fpr_enabled) || fpr_mutated(MUTATE_fpr_evict_stale))
+	    !READ_ONCE(fpr_enabled) || !READ_ONCE(fpr_evict_skips) ||
+	    fpr_mutated(MUTATE_fpr_evict_stale))
 		return NULL;
 	for (i = 0; i < folio_nr_pages(folio) && !ctx; i++)
 		ctx = fpr_frame_owner(pfn + i, NULL);

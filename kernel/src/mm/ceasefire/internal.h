@@ -145,6 +145,7 @@ extern unsigned long fpr_pool_limit;
 extern unsigned long fpr_parked_limit;
 extern unsigned long fpr_stale_limit;
 extern unsigned int fpr_debt_age_ms;
+extern bool fpr_evict_skips;
 
 /* context.c */
 struct fpr_ctx *fpr_ctx_find(u32 id);
@@ -319,6 +320,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_mapping_skips)	\
 	M(fpr_evict_young)	\
 	M(fpr_evict_stale)	\
+	M(fpr_evict_unproven)	\
 	M(fpr_evict_untagged)	\
 	M(fpr_evict_now)	\
 	M(fpr_evict_unsettled)	\

@@ -55,25 +55,31 @@ static ssize_t features_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute features_attr = __ATTR_RO(features);
 
-static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr,
-			    char *buf)
-{
-	return sysfs_emit(buf, "%d\n", READ_ONCE(fpr_enabled));
-}
+/* Switches. */
+#define FPR_SWITCH(name, variable)					\
+static ssize_t name##_show(struct kobject *kobj,			\
+			   struct kobj_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%d\n", READ_ONCE(variable));		\
+}									\
+									\
+static ssize_t name##_store(struct kobject *kobj,			\
+			    struct kobj_attribute *attr,		\
+			    const char *buf, size_t count)		\
+{									\
+	bool on;							\
+	int err = kstrtobool(buf, &on);					\
+									\
+	if (err)							\
+		return err;						\
+	WRITE_ONCE(variable, on);					\
+	return count;							\
+}									\
+									\
+static struct kobj_attribute name##_attr = __ATTR_RW(name)
 
-static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
-			     const char *buf, size_t count)
-{
-	bool on;
-	int err = kstrtobool(buf, &on);
-
-	if (err)
-		return err;
-	WRITE_ONCE(fpr_enabled, on);
-	return count;
-}
-
-static struct kobj_attribute enabled_attr = __ATTR_RW(enabled);
+FPR_SWITCH(enabled, fpr_enabled);
+FPR_SWITCH(evict, fpr_evict_skips);
 
 /* The three limits, in base pages. */
 #define FPR_LIMIT(name)							\
@@ -177,6 +183,7 @@ static struct attribute *fpr_attrs[] = {
 	&parked_limit_attr.attr,
 	&stale_limit_attr.attr,
 	&debt_age_ms_attr.attr,
+	&evict_attr.attr,
 	&meminfo_attr.attr,
 	&parked_attr.attr,
 	&contexts_attr.attr,

@@ -33,7 +33,8 @@
 	EM(3, "disabled")		\
 	EM(4, "notifier")		\
 	EM(5, "pending")		\
-	EMe(6, "untracked")
+	EM(6, "untracked")		\
+	EMe(7, "vendor")
 
 /* Reasons of fpr_drain: enum fpr_drain_reason. */
 #define FPR_DRAIN_REASONS		\

@@ -96,6 +96,7 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->parked_limit = fpr_sysfs("parked_limit");
 	s->stale_limit = fpr_sysfs("stale_limit");
 	s->debt_age_ms = fpr_sysfs("debt_age_ms");
+	s->evict = fpr_sysfs("evict");
 	s->skip_local = read_number(DEBUGFS "skip_local");
 	s->flush_delay_us = read_number(DEBUGFS "flush_delay_us");
 	s->tag_delay_us = read_number(DEBUGFS "tag_delay_us");
@@ -112,6 +113,7 @@ void fpr_restore_settings(const struct fpr_settings *s)
 	try_set(SYSFS, "parked_limit", s->parked_limit);
 	try_set(SYSFS, "stale_limit", s->stale_limit);
 	try_set(SYSFS, "debt_age_ms", s->debt_age_ms);
+	try_set(SYSFS, "evict", s->evict);
 	if (s->hugepages >= 0)
 		try_set("", HUGEPAGES, s->hugepages);
 	if (s->skip_local >= 0) {

@@ -23,7 +23,7 @@
  * leave_free() takes.
  */
 struct fpr_settings {
-	long enabled, pool_limit, parked_limit, stale_limit, debt_age_ms;
+	long enabled, pool_limit, parked_limit, stale_limit, debt_age_ms, evict;
 	long skip_local, flush_delay_us, tag_delay_us, first_generation;
 	long arena_size, id_max;
 	long hugepages;

@@ -176,6 +176,27 @@ static void settled_by_ticks(void)
 	nobody_sees(p);
 }
 
+/* A processor that promises nothing about its accessed bits. */
+static void unproven(void)
+{
+	long skips, flushes;
+	char *p;
+
+	start(PAGES);
+	p = in_use();
+	fpr_set("evict", 0);
+	clear_accessed();
+	full_flush();
+	skips = vmstat("fpr_evict_skip");
+	flushes = vmstat("fpr_evict_flush_vendor");
+	evict(&file);
+	skips = vmstat("fpr_evict_skip") - skips;
+	flushes = vmstat("fpr_evict_flush_vendor") - flushes;
+	ENSURE(!skips, "%ld pages were evicted without a flush", skips);
+	PREMISE(flushes >= MOST, "nobody had to be flushed: nothing to look at");
+	nobody_sees(p);
+}
+
 /* Reclaim looks and evicts at once: the peer still has the entries. */
 static void at_once(void)
 {
@@ -479,6 +500,7 @@ int main(int argc, char **argv)
 	static const struct ktap_case cases[] = {
 		{ "settled", settled, 0 },
 		{ "settled_by_ticks", settled_by_ticks, 0 },
+		{ "unproven", unproven, 0 },
 		{ "at_once", at_once, 0 },
 		{ "not_looked_at", not_looked_at, 0 },
 		{ "used_again", used_again, 0 },
