@@ -36,10 +36,13 @@ active proctype Unmaps() {
 	lock = false
 }
 
-/* pkey_mprotect(), and pkey_free() behind it, which V does not notice. */
+/*
+ * pkey_mprotect(), and pkey_free() behind it, which V does not notice. Or mmap()
+ * of V to be executed only.
+ */
 active proctype GivesKey() {
 	LOCK(lock);
-	/* __fpr_mprotect() */
+	/* __fpr_mprotect(), __fpr_placed() */
 	keyed = true;
 #ifndef MUTATE_no_mprotect
 	if
