@@ -74,7 +74,7 @@ static bool fpr_rights_shrink(struct vm_area_struct *vma, vm_flags_t old)
  * still recycle frames that are parked after this. With protection keys it does
  * not (fpr_has_keys()); other rights any thread can give back.
  *
- * Context: may sleep and sends IPIs; mmap_lock keeps the group.
+ * Context: may sleep and sends IPIs.
  */
 void __fpr_mprotect(struct vm_area_struct *vma, vm_flags_t old)
 {
