@@ -26,6 +26,7 @@ struct address_space;
 struct file;
 struct fpr_ctx;
 struct ma_state;
+struct mem_cgroup;
 struct mmu_gather;
 struct seq_file;
 struct vm_fault;
@@ -43,6 +44,7 @@ enum fpr_drain_reason {
 	FPR_BY_PCP,
 	FPR_BY_COMPACT,
 	FPR_BY_POISON,
+	FPR_BY_CGROUP,
 	FPR_BY_EXIT,
 };
 
@@ -118,6 +120,8 @@ void __fpr_fault_begin(struct vm_area_struct *vma);
 struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp);
 struct folio *__fpr_recycle_anon(struct vm_fault *vmf, bool zero);
 unsigned long __fpr_drain(enum fpr_drain_reason reason);
+unsigned long __fpr_drain_cgroup(struct mem_cgroup *memcg);
+bool __fpr_keep_charge(struct folio *folio, struct mem_cgroup *memcg);
 void fpr_release_page(struct page *page, unsigned int order);
 bool __fpr_ksm_mergeable(struct page *page);
 void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte);
@@ -371,6 +375,22 @@ static inline unsigned long fpr_drain(enum fpr_drain_reason reason)
 	return unlikely(atomic_long_read(&fpr_nr_parked)) ? __fpr_drain(reason) : 0;
 }
 
+/*
+ * uncharge_folio(): true if the group goes on to pay for it, because it will be
+ * parked (I6). fpr_park() takes it from there.
+ */
+static inline bool fpr_keep_charge(struct folio *folio,
+				   struct mem_cgroup *memcg)
+{
+	return fpr_on() && __fpr_keep_charge(folio, memcg);
+}
+
+/* try_to_free_mem_cgroup_pages(): a group gets back what is parked of it. */
+static inline unsigned long fpr_drain_cgroup(struct mem_cgroup *memcg)
+{
+	return fpr_on() ? __fpr_drain_cgroup(memcg) : 0;
+}
+
 /* try_to_merge_one_page(): not while a stale translation may write to it (I2). */
 static inline bool fpr_ksm_mergeable(struct page *page)
 {
@@ -507,6 +527,17 @@ static inline void fpr_fault_end(void) { }
 #define fpr_recycle_anon(vmf, zero)		((struct folio *)NULL)
 
 static inline unsigned long fpr_drain(enum fpr_drain_reason reason)
+{
+	return 0;
+}
+
+static inline bool fpr_keep_charge(struct folio *folio,
+				   struct mem_cgroup *memcg)
+{
+	return false;
+}
+
+static inline unsigned long fpr_drain_cgroup(struct mem_cgroup *memcg)
 {
 	return 0;
 }

@@ -62,6 +62,7 @@
 	E(FPR_DRAIN_PCP,		"fpr_drain_pcp")		\
 	E(FPR_DRAIN_COMPACT,		"fpr_drain_compact")		\
 	E(FPR_DRAIN_POISON,		"fpr_drain_poison")		\
+	E(FPR_DRAIN_CGROUP,		"fpr_drain_cgroup")		\
 	E(FPR_DRAIN_EXIT,		"fpr_drain_exit")		\
 	/* flushes issued by drains, left-over tables, address claims */ \
 	E(FPR_DRAIN_FLUSH,		"fpr_drain_flush")		\
@@ -74,6 +75,9 @@
 #define CEASEFIRE_NODE_STAT_ITEMS	NR_FPR_PARKED,
 #define CEASEFIRE_NODE_STAT_NAMES	"nr_fpr_parked",
 
+/* Of each memory control group: those that it pays for; mm/ceasefire/charge.c. */
+#define CEASEFIRE_MEMCG_COUNTERS	atomic_long_t fpr_parked;
+
 #define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
 #define CEASEFIRE_VM_EVENT_NAME(item, name)	name,
 
@@ -84,6 +88,7 @@
 
 #define CEASEFIRE_NODE_STAT_ITEMS
 #define CEASEFIRE_NODE_STAT_NAMES
+#define CEASEFIRE_MEMCG_COUNTERS
 #define CEASEFIRE_VM_EVENT_ITEMS
 #define CEASEFIRE_VM_EVENT_NAMES
 

@@ -7,6 +7,7 @@
  *   tags.c	one word per frame: who may still reach it
  *   pool.c	parked frames: in by the free side, out by release
  *   account.c	their number, for all who want to see it
+ *   charge.c	the control groups that pay for them
  *   recycle.c	parked frames that faults of the same context use again
  *   settle.c	generations, debts and drains
  *   pressure.c	drains for those who need memory
@@ -71,9 +72,12 @@ struct fpr_catching_up {
  * @catching_up: what the age work waits for; for itself alone, see tick.c
  * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
  *		held for writing
- * @lock:	protects @single, @anon, @large, @nr and @dead; irq safe, innermost
+ * @lock:	protects @single, @anon, @large, @nr, @payer and @dead; irq safe,
+ *		innermost
  * @dead:	no CPU can use translations of @mm any more
  * @nr:		parked base pages
+ * @payer:	the control group that pays for all that is parked, FPR_PAYERS if
+ *		there are several; only while @nr is not 0
  * @single:	parked order-0 pages; also the free list of the context
  * @anon:	those that the process may still write to; only for anonymous pages
  * @large:	parked pages of higher order
@@ -112,6 +116,7 @@ struct fpr_ctx {
 	spinlock_t lock;
 	bool dead;
 	unsigned long nr;
+	struct mem_cgroup *payer;
 	struct list_head single;
 	struct list_head anon;
 	struct list_head large;
@@ -173,6 +178,7 @@ bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new,
 		    unsigned long *fresh);
 bool fpr_frames_tagged(unsigned long pfn);
 bool fpr_frames_writable(unsigned long pfn, unsigned long nr);
+bool fpr_frames_reached(unsigned long pfn, unsigned long nr);
 struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found);
 void fpr_tags_clear(unsigned long pfn, unsigned long nr, u32 id);
 unsigned long fpr_tags_bytes(void);
@@ -194,6 +200,34 @@ void fpr_wipe(struct page *page, unsigned int order);
 long fpr_parked(void);
 void fpr_account_parked(struct page *page, long nr);
 ssize_t fpr_meminfo(char *buf);
+
+/* charge.c */
+#define FPR_PAYERS	((struct mem_cgroup *)ERR_PTR(-E2BIG))
+#ifdef CONFIG_MEMCG
+bool fpr_charge_hold(struct page *page, unsigned int order);
+void fpr_charge_drop(struct page *page, unsigned int order);
+void fpr_charge_noted(struct fpr_ctx *ctx, struct page *page);
+bool fpr_charge_concerns(struct fpr_ctx *ctx, struct mem_cgroup *memcg);
+unsigned long fpr_charged(struct mem_cgroup *memcg);
+#else
+static inline bool fpr_charge_hold(struct page *page, unsigned int order)
+{
+	return false;
+}
+
+static inline void fpr_charge_drop(struct page *page, unsigned int order) { }
+static inline void fpr_charge_noted(struct fpr_ctx *ctx, struct page *page) { }
+static inline bool fpr_charge_concerns(struct fpr_ctx *ctx,
+				       struct mem_cgroup *memcg)
+{
+	return true;
+}
+
+static inline unsigned long fpr_charged(struct mem_cgroup *memcg)
+{
+	return 0;
+}
+#endif
 
 /* pressure.c */
 void fpr_limit_parked(void);
@@ -292,6 +326,10 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_stale_limit)	\
 	M(fpr_gather_unbounded)	\
 	M(fpr_no_shrinker)	\
+	M(fpr_no_drain_cgroup)	\
+	M(fpr_park_uncharged)	\
+	M(fpr_park_unpaid)	\
+	M(fpr_charge_stays)	\
 	M(fpr_hide_parked)	\
 	M(fpr_no_drain_age)	\
 	M(fpr_no_tick)		\

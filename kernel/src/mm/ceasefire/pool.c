@@ -8,9 +8,10 @@
  *     the process can still write to as anonymous pages only, or
  *   - released by a drain, after a flush (settle.c).
  *
- * A parked page has been through free_pages_prepare(): no references, no
- * memcg, poisoned or zeroed where that is configured. To the rest of the kernel
- * it looks like a page on a per-cpu list. page->private holds its order.
+ * A parked page has been through free_pages_prepare(): no references, poisoned
+ * or zeroed where that is configured. To the rest of the kernel it looks like a
+ * page on a per-cpu list. page->private holds its order, page->memcg_data the
+ * control group that pays for it (charge.c).
  *
  * What can be written to through a stale translation is poisoned or zeroed
  * again when that is over: the page allocator hands out such pages as they are.
@@ -57,6 +58,7 @@ static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
 	unsigned long flags;
 	bool full;
 
+	full = fpr_charge_hold(page, order);
 	if (order)
 		list = &ctx->large;
 	else if (writable && !fpr_mutated(MUTATE_fpr_recycle_writable))
@@ -73,9 +75,10 @@ static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
 		return false;
 	}
 	set_page_private(page, order | (writable ? FPR_PARKED_WRITABLE : 0));
+	fpr_charge_noted(ctx, page);
 	list_add(&page->lru, list);
 	ctx->nr += 1UL << order;
-	full = ctx->nr > READ_ONCE(fpr_pool_limit);
+	full |= ctx->nr > READ_ONCE(fpr_pool_limit);
 	/* Under the lock: who finds none counted finds none in the pools. */
 	fpr_account_parked(page, 1L << order);
 	spin_unlock_irqrestore(&ctx->lock, flags);
@@ -160,6 +163,7 @@ bool __fpr_park(struct page *page, unsigned int order, int site)
 		__count_vm_events(FPR_PARK, 1UL << order);
 		return true;
 	}
+	fpr_charge_drop(page, order);
 	if (writable) {
 		/* It may be settled since a moment ago only. */
 		fpr_wipe(page, order);
@@ -261,6 +265,7 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
 		fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
 		if (writable)
 			fpr_wipe(page, order);
+		fpr_charge_drop(page, order);
 		count_vm_events(FPR_RELEASE, 1UL << order);
 		ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
 		fpr_release_page(page, order);
@@ -279,16 +284,8 @@ unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
  */
 bool __fpr_folio_stale(struct folio *folio)
 {
-	unsigned long pfn = folio_pfn(folio), i;
-	bool stale = false;
-
-	if (fpr_mutated(MUTATE_fpr_no_fuse_check))
-		return false;
-	rcu_read_lock();
-	for (i = 0; i < folio_nr_pages(folio) && !stale; i++)
-		stale = fpr_frame_owner(pfn + i, NULL);
-	rcu_read_unlock();
-	return stale;
+	return !fpr_mutated(MUTATE_fpr_no_fuse_check) &&
+	       fpr_frames_reached(folio_pfn(folio), folio_nr_pages(folio));
 }
 EXPORT_SYMBOL_GPL(__fpr_folio_stale);	/* fuse may be a module */
 

@@ -11,11 +11,15 @@
  *   isolate	memory offline, CMA			the isolating task
  *   pcp	whoever drains the per-cpu lists, too	the same task
  *   compact	compaction makes free blocks		the compacting task
+ *   cgroup	a control group is at its limit, or is	the task that charges
+ *		told to give memory back		or writes the file
  *   limit	all pools together are full		work item
  *
  * A task that allocates does not pay for what others have parked as long as it
  * finds something else: kswapd and work items do. It flushes itself where it
- * would fail otherwise, or wait for much longer than a flush takes.
+ * would fail otherwise, or wait for much longer than a flush takes. A control
+ * group that pays for parked frames is different: what it has left to itself
+ * comes before pages that it uses.
  *
  * Locks: fpr_ctx.settling, one context after the other. Nothing is allocated
  * under it, so any allocation may come here.
@@ -59,33 +63,36 @@ static bool fpr_drain_mutated(enum fpr_drain_reason reason)
 		       fpr_mutated(MUTATE_fpr_no_drain_reclaim);
 	case FPR_BY_COMPACT:
 		return fpr_mutated(MUTATE_fpr_no_drain_compact);
+	case FPR_BY_CGROUP:
+		return fpr_mutated(MUTATE_fpr_no_drain_cgroup);
 	default:
 		return false;
 	}
 }
 
 /* Is the pool of a context worth a flush to the one who asks? */
-static bool fpr_worth_it(struct fpr_ctx *ctx, enum fpr_drain_reason reason)
+static bool fpr_worth_it(struct fpr_ctx *ctx, enum fpr_drain_reason reason,
+			 struct mem_cgroup *memcg)
 {
+	if (memcg)
+		return fpr_charge_concerns(ctx, memcg);
 	if (reason != FPR_BY_KSWAPD && reason != FPR_BY_SHRINKER)
 		return true;
 	return READ_ONCE(ctx->nr) >= FPR_RECLAIM_BATCH;
 }
 
-/**
- * __fpr_drain() - release the parked frames of all contexts
- * @reason: who asks
+/*
+ * Release the parked frames of all contexts, or of those that have pages of a
+ * control group.
  *
  * A page that two processes can reach may wait with one that comes before the
  * one it waited with: hence the rounds. Each round takes at least one process
  * off it; new such pages may come all the time, so there is an end. Who needs
  * the very pages that are parked goes on as long as there are any: another
  * drain may have put one behind us.
- *
- * Context: may sleep and sends IPIs.
- * Return: number of base pages released.
  */
-unsigned long __fpr_drain(enum fpr_drain_reason reason)
+static unsigned long fpr_drain_pools(enum fpr_drain_reason reason,
+				     struct mem_cgroup *memcg)
 {
 	unsigned long nr = 0;
 	struct fpr_ctx *ctx;
@@ -98,7 +105,7 @@ unsigned long __fpr_drain(enum fpr_drain_reason reason)
 		bool again = false;
 
 		while ((ctx = fpr_ctx_next(&id))) {
-			if (fpr_worth_it(ctx, reason))
+			if (fpr_worth_it(ctx, reason, memcg))
 				nr += fpr_settle_one(ctx, reason, &again);
 			fpr_ctx_put(ctx);
 		}
@@ -107,6 +114,40 @@ unsigned long __fpr_drain(enum fpr_drain_reason reason)
 			break;
 	}
 	return nr;
+}
+
+/**
+ * __fpr_drain() - release the parked frames of all contexts
+ * @reason: who asks
+ *
+ * Context: may sleep and sends IPIs.
+ * Return: number of base pages released.
+ */
+unsigned long __fpr_drain(enum fpr_drain_reason reason)
+{
+	return fpr_drain_pools(reason, NULL);
+}
+
+/**
+ * __fpr_drain_cgroup() - a control group gets back what is parked of it
+ * @memcg: the group, and those in it
+ *
+ * However few: a task is killed for the last page. There was a skip for each
+ * frame that is flushed for here, so it is never more than without them.
+ *
+ * Context: may sleep and sends IPIs. Tasks that charge may hold any lock that
+ * one can reclaim under: nothing is allocated under those of a drain.
+ * Return: number of base pages that the group pays for no more.
+ */
+unsigned long __fpr_drain_cgroup(struct mem_cgroup *memcg)
+{
+	unsigned long before = fpr_charged(memcg), after;
+
+	if (!before)
+		return 0;
+	fpr_drain_pools(FPR_BY_CGROUP, memcg);
+	after = fpr_charged(memcg);
+	return before > after ? before - after : 0;
 }
 
 /* A drain of all contexts that nobody waits for. */

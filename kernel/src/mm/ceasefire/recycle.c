@@ -88,6 +88,8 @@ static struct folio *fpr_recycled(struct fpr_ctx *ctx, struct page *page,
 				  gfp_t gfp)
 {
 	fpr_account_parked(page, -1);
+	/* Charged anew by whoever uses it. */
+	fpr_charge_drop(page, 0);
 	ceasefire_recycled(page);
 	if (page_private(page) & FPR_PARKED_WRITABLE)
 		fpr_wipe(page, 0);

@@ -294,6 +294,25 @@ bool fpr_frames_writable(unsigned long pfn, unsigned long nr)
 }
 
 /**
+ * fpr_frames_reached() - may a stale translation lead to one of some frames?
+ * @pfn: first frame
+ * @nr: number of frames
+ *
+ * Context: any.
+ * Return: true if it may.
+ */
+bool fpr_frames_reached(unsigned long pfn, unsigned long nr)
+{
+	bool reached = false;
+
+	rcu_read_lock();
+	for (; nr-- && !reached; pfn++)
+		reached = fpr_frame_owner(pfn, NULL);
+	rcu_read_unlock();
+	return reached;
+}
+
+/**
  * fpr_tags_clear() - forget the tags of frames that a context cannot reach
  * @pfn: first frame
  * @nr: number of frames

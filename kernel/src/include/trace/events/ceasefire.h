@@ -48,7 +48,8 @@
 	EM(7, "pcp")			\
 	EM(8, "compact")		\
 	EM(9, "poison")			\
-	EMe(10, "exit")
+	EM(10, "cgroup")		\
+	EMe(11, "exit")
 
 /* Who claims addresses: enum fpr_claim. */
 #define FPR_CLAIMS			\

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Parked frames and memory control groups (I6): a page that was charged to a
+ * group stays charged to it while its frames are parked. It is not free, nobody
+ * else can have it, and without that a group with a limit could hold as much
+ * again, out of sight.
+ *
+ * The group that has paid for the page goes on to pay, not that of the process
+ * which can still reach it: so to park moves no number of any group, whichever
+ * processes have mapped the page, and no group gets over its limit by it. When
+ * it is at its limit it drains what it pays for (pressure.c).
+ *
+ *	uncharge_folio()	no reference is left, and a frame is reached:
+ *				the charge is kept, page->index says whose
+ *	__fpr_park()		parked: page->memcg_data says whose
+ *				not any more, or not at all: given back
+ *	release, recycling	given back; who uses the page next is charged anew
+ *
+ * A page that comes without a charge of its own has handed it on (migration), or
+ * was recycled and not used after all: the group of the task that frees it pays.
+ * That can be more than its limit, so the pool is drained soon.
+ *
+ * A charge holds a reference to its group, so one that is removed stays in
+ * memory until the last of its frames has left the pools.
+ *
+ * Between uncharge_folio() and the pool a page is on nobody's list, so both
+ * fields belong to whoever frees it. A kept charge is known by its low bits: no
+ * other user of page->index leaves a kernel address that is not aligned.
+ *
+ * Locks: none; fpr_charge_noted() runs under that of a pool.
+ * Callers: uncharge_folio() (keep), pool.c, recycle.c (hold, drop), pressure.c.
+ */
+#include <linux/cgroup.h>
+#include <linux/init.h>
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/page_counter.h>
+#include <linux/seq_file.h>
+
+#include "../internal.h"
+#include "../memcontrol-v1.h"
+#include "internal.h"
+
+/* In page->index: a charge that is kept. */
+#define FPR_KEPT	3UL
+#define FPR_KEPT_MASK	(0xffUL << 56 | 7UL)
+#define FPR_KEPT_BITS	(0xffUL << 56 | FPR_KEPT)
+
+/* The group whose charge was kept for a page that is being freed, or NULL. */
+static struct mem_cgroup *fpr_charge_kept(struct page *page)
+{
+	if ((page->index & FPR_KEPT_MASK) != FPR_KEPT_BITS)
+		return NULL;
+	return (struct mem_cgroup *)(page->index & ~FPR_KEPT);
+}
+
+/**
+ * __fpr_keep_charge() - a folio that nobody uses any more is to be uncharged
+ * @folio: the folio, on its way to the page allocator
+ * @memcg: who is charged for it
+ *
+ * Not for one that is taken away while it has references: a bad page is not
+ * parked, or not for now.
+ *
+ * Context: any.
+ * Return: true if it stays charged until it can be used by others.
+ */
+bool __fpr_keep_charge(struct folio *folio, struct mem_cgroup *memcg)
+{
+	unsigned long nr = folio_nr_pages(folio);
+
+	if (!fpr_frames_tagged(folio_pfn(folio)) || folio_ref_count(folio) ||
+	    folio_test_hwpoison(folio) ||
+	    fpr_mutated(MUTATE_fpr_park_uncharged) ||
+	    !fpr_frames_reached(folio_pfn(folio), nr))
+		return false;
+	css_get(&memcg->css);
+	atomic_long_add(nr, &memcg->fpr_parked);
+	folio->index = (unsigned long)memcg | FPR_KEPT;
+	return true;
+}
+
+/* Is a group, or one that it is in, above what it may have? */
+static bool fpr_charged_too_much(struct mem_cgroup *memcg)
+{
+	for (; memcg && !mem_cgroup_is_root(memcg);
+	     memcg = parent_mem_cgroup(memcg))
+		if (page_counter_read(&memcg->memory) >
+		    min(READ_ONCE(memcg->memory.max),
+			READ_ONCE(memcg->memory.high)))
+			return true;
+	return false;
+}
+
+/**
+ * fpr_charge_hold() - a page is about to enter a pool: somebody pays for it
+ * @page: the page; nothing changes if it comes from another pool
+ * @order: its order
+ *
+ * Context: any.
+ * Return: true if a group has more now than it may have.
+ */
+bool fpr_charge_hold(struct page *page, unsigned int order)
+{
+	struct mem_cgroup *memcg = fpr_charge_kept(page);
+	unsigned long nr = 1UL << order;
+	bool too_much = false;
+
+	if (mem_cgroup_disabled() || page->memcg_data ||
+	    fpr_mutated(MUTATE_fpr_park_uncharged))
+		return false;
+	if (memcg) {
+		page->index = 0;
+	} else {
+		memcg = in_task() && !fpr_mutated(MUTATE_fpr_park_unpaid) ?
+			get_mem_cgroup_from_current() : root_mem_cgroup;
+		if (!mem_cgroup_is_root(memcg)) {
+			page_counter_charge(&memcg->memory, nr);
+			if (do_memsw_account())
+				page_counter_charge(&memcg->memsw, nr);
+			too_much = fpr_charged_too_much(memcg);
+		}
+		atomic_long_add(nr, &memcg->fpr_parked);
+	}
+	/* Also the root, for whom nothing is counted: it is settled who pays. */
+	page->memcg_data = (unsigned long)memcg;
+	return too_much;
+}
+
+/**
+ * fpr_charge_drop() - a page that was parked, or nearly, can be used by others
+ * @page: the page, which the caller owns alone
+ * @order: its order
+ *
+ * Context: any.
+ */
+void fpr_charge_drop(struct page *page, unsigned int order)
+{
+	struct mem_cgroup *memcg = (struct mem_cgroup *)page->memcg_data;
+	unsigned long nr = 1UL << order;
+
+	if (memcg) {
+		page->memcg_data = 0;
+	} else {
+		memcg = fpr_charge_kept(page);
+		if (likely(!memcg))
+			return;
+		page->index = 0;
+	}
+	atomic_long_sub(nr, &memcg->fpr_parked);
+	if (!mem_cgroup_is_root(memcg) &&
+	    !fpr_mutated(MUTATE_fpr_charge_stays)) {
+		page_counter_uncharge(&memcg->memory, nr);
+		if (do_memsw_account())
+			page_counter_uncharge(&memcg->memsw, nr);
+		memcg1_oom_recover(memcg);
+	}
+	css_put(&memcg->css);
+}
+
+/**
+ * fpr_charge_noted() - a page enters a pool: note whose pages it has
+ * @ctx: the context, its lock held
+ * @page: the page, after fpr_charge_hold()
+ */
+void fpr_charge_noted(struct fpr_ctx *ctx, struct page *page)
+{
+	struct mem_cgroup *memcg = (struct mem_cgroup *)page->memcg_data;
+
+	if (!ctx->nr)
+		ctx->payer = memcg;
+	else if (ctx->payer != memcg)
+		ctx->payer = FPR_PAYERS;
+}
+
+/**
+ * fpr_charge_concerns() - may a pool have pages that a group pays for?
+ * @ctx: the context
+ * @memcg: the group; those in it count, too
+ *
+ * Return: true if it may, or if a drain has taken them a moment ago: it is to
+ * be waited for.
+ */
+bool fpr_charge_concerns(struct fpr_ctx *ctx, struct mem_cgroup *memcg)
+{
+	bool has;
+
+	/* A page in the pool holds a reference to its group. */
+	spin_lock_irq(&ctx->lock);
+	has = ctx->nr && (ctx->payer == FPR_PAYERS ||
+			  (ctx->payer &&
+			   mem_cgroup_is_descendant(ctx->payer, memcg)));
+	spin_unlock_irq(&ctx->lock);
+	return has || mutex_is_locked(&ctx->settling);
+}
+
+/**
+ * fpr_charged() - parked base pages that a group pays for
+ * @memcg: the group
+ *
+ * Return: their number, with those of the groups in it.
+ */
+unsigned long fpr_charged(struct mem_cgroup *memcg)
+{
+	struct mem_cgroup *iter;
+	unsigned long nr = 0;
+
+	for_each_mem_cgroup_tree(iter, memcg)
+		nr += atomic_long_read(&iter->fpr_parked);
+	return nr;
+}
+
+/* memory.fpr_parked: the part of memory.current that is parked, in bytes. */
+static u64 fpr_parked_read(struct cgroup_subsys_state *css, struct cftype *cft)
+{
+	return (u64)fpr_charged(mem_cgroup_from_css(css)) << PAGE_SHIFT;
+}
+
+static struct cftype fpr_charge_files[] = {
+	{
+		.name = "fpr_parked",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.read_u64 = fpr_parked_read,
+	},
+	{ }
+};
+
+static int __init fpr_charge_init(void)
+{
+	if (mem_cgroup_disabled())
+		return 0;
+	return cgroup_add_dfl_cftypes(&memory_cgrp_subsys, fpr_charge_files);
+}
+subsys_initcall(fpr_charge_init);
