@@ -76,7 +76,7 @@
 #define CEASEFIRE_NODE_STAT_NAMES	"nr_fpr_parked",
 
 /* Of each memory control group: those that it pays for; mm/ceasefire/charge.c. */
-#define CEASEFIRE_MEMCG_COUNTERS	atomic_long_t fpr_parked;
+#define CEASEFIRE_MEMCG_COUNTERS	atomic_long_t fpr_parked
 
 #define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
 #define CEASEFIRE_VM_EVENT_NAME(item, name)	name,
@@ -88,7 +88,7 @@
 
 #define CEASEFIRE_NODE_STAT_ITEMS
 #define CEASEFIRE_NODE_STAT_NAMES
-#define CEASEFIRE_MEMCG_COUNTERS
+#define CEASEFIRE_MEMCG_COUNTERS	struct { }
 #define CEASEFIRE_VM_EVENT_ITEMS
 #define CEASEFIRE_VM_EVENT_NAMES
 

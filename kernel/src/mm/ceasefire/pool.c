@@ -155,10 +155,13 @@ bool __fpr_park(struct page *page, unsigned int order, int site)
 	unsigned long pfn = page_to_pfn(page);
 	bool writable;
 
-	if (fpr_mutated_nth(MUTATE_fpr_no_park_page, site))
+	if (!fpr_frames_tagged(pfn))
 		return false;
-	writable = fpr_frames_tagged(pfn) &&
-		   fpr_frames_writable(pfn, 1UL << order);
+	if (fpr_mutated_nth(MUTATE_fpr_no_park_page, site)) {
+		fpr_charge_drop(page, order);
+		return false;
+	}
+	writable = fpr_frames_writable(pfn, 1UL << order);
 	if (fpr_pool_hold(page, order, writable)) {
 		__count_vm_events(FPR_PARK, 1UL << order);
 		return true;

@@ -10,8 +10,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "env.h"
@@ -254,7 +256,7 @@ static void shown(void)
 }
 
 /* Frames that are used again are paid for once. */
-static void recycled(void)
+static void used_again(void)
 {
 	long recycles = vmstat("fpr_recycle"), before;
 	int tries;
@@ -390,6 +392,58 @@ static void removed(void)
 	ENSURE(!dying(), "the group does not go");
 }
 
+/*
+ * The page takes its charge along, and the frame that it leaves is parked: the
+ * task that moves it pays, and the group can have too much for a moment.
+ */
+static void migrated(void)
+{
+	static int nodes[PAGES], status[PAGES];
+	static void *pages[PAGES];
+	struct tfile f;
+	long current;
+	char *p;
+	int i;
+
+	if (access("/sys/devices/system/node/node1", F_OK))
+		ktap_skip("needs two memory nodes");
+	group_start();
+	peer_start(1);
+	hold_debts();
+	file_make(&f, ON_TMPFS, PAGES, OWN);
+	p = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_SHARED, f.fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	/* A single page table, and the pages where they are now. */
+	for (i = 0; i < PAGES; i++)
+		pages[i] = p + i * PAGE;
+	leave_skipped(&f, 0, PAGES);
+	ENSURE(probe_read(p) == WORD(OWN), "the file has no pages");
+	MUST(madvise(p, PAGES * PAGE, MADV_POPULATE_READ));
+	MUST(syscall(SYS_move_pages, 0, PAGES, pages, NULL, status, 0));
+	for (i = 0; i < PAGES; i++)
+		nodes[i] = !status[0];
+	current = group_value(GROUP_OWN, "memory.current");
+	MUST(syscall(SYS_move_pages, 0, PAGES, pages, nodes, status,
+		     MPOL_MF_MOVE));
+	PREMISE(parked() >= (long)(PAGES * PAGE) / 2, "only %ld KiB are parked",
+		parked() >> 10);
+	current = group_value(GROUP_OWN, "memory.current") - current;
+	ENSURE(current >= parked() - slack(),
+	       "the group pays for %ld KiB more, %ld are parked", current >> 10,
+	       parked() >> 10);
+	/* Again, where there is no room for both. */
+	group_set(GROUP_OWN, "memory.max", group_used(GROUP_OWN) + slack());
+	ENSURE(!parked(), "%ld KiB stay parked", parked() >> 10);
+	leave_skipped(&f, 0, PAGES);
+	MUST(madvise(p, PAGES * PAGE, MADV_POPULATE_READ));
+	for (i = 0; i < PAGES; i++)
+		nodes[i] = !nodes[i];
+	MUST(syscall(SYS_move_pages, 0, PAGES, pages, nodes, status, MPOL_MF_MOVE));
+	ENSURE(fpr_wait_sysfs_at_most("parked", slack() / (long)PAGE, DRAIN_S),
+	       "%ld KiB stay parked above the limit", parked() >> 10);
+	ensure_alive(GROUP_OWN);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -398,10 +452,11 @@ int main(int argc, char **argv)
 		{ "at_high", at_high, 0 },
 		{ "nested", nested, 0 },
 		{ "shown", shown, 0 },
-		{ "recycled", recycled, 0 },
+		{ "used_again", used_again, 0 },
 		{ "moved", moved, 0 },
 		{ "of_others", of_others, 0 },
 		{ "removed", removed, 0 },
+		{ "migrated", migrated, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
