@@ -388,7 +388,8 @@ static inline bool fpr_keep_charge(struct folio *folio,
 /* try_to_free_mem_cgroup_pages(): a group gets back what is parked of it. */
 static inline unsigned long fpr_drain_cgroup(struct mem_cgroup *memcg)
 {
-	return fpr_on() ? __fpr_drain_cgroup(memcg) : 0;
+	return unlikely(atomic_long_read(&fpr_nr_parked)) ?
+	       __fpr_drain_cgroup(memcg) : 0;
 }
 
 /* try_to_merge_one_page(): not while a stale translation may write to it (I2). */

@@ -27,6 +27,16 @@
  * fields belong to whoever frees it. A kept charge is known by its low bits: no
  * other user of page->index leaves a kernel address that is not aligned.
  *
+ * What was kept must be found again, so fpr_used is not cleared meanwhile:
+ *
+ *	keep				the last context ends
+ *	nr_kept++			it is dead, the shared one is settled
+ *	smp_mb()			smp_mb()
+ *	the frame is reached?		nr_kept? then fpr_used stays
+ *
+ * Either the keeper finds the context dead, or the context finds the keeper. The
+ * next last context clears the flag.
+ *
  * Locks: none; fpr_charge_noted() runs under that of a pool.
  * Callers: uncharge_folio() (keep), pool.c, recycle.c (hold, drop), pressure.c.
  */
@@ -46,12 +56,32 @@
 #define FPR_KEPT_MASK	(0xffUL << 56 | 7UL)
 #define FPR_KEPT_BITS	(0xffUL << 56 | FPR_KEPT)
 
-/* The group whose charge was kept for a page that is being freed, or NULL. */
-static struct mem_cgroup *fpr_charge_kept(struct page *page)
+/* Charges that are kept and neither parked nor given back yet. */
+static atomic_t fpr_nr_kept;
+
+/* Take the charge that was kept for a page that is being freed; NULL: none. */
+static struct mem_cgroup *fpr_charge_take(struct page *page)
 {
-	if ((page->index & FPR_KEPT_MASK) != FPR_KEPT_BITS)
+	unsigned long kept = page->index;
+
+	if ((kept & FPR_KEPT_MASK) != FPR_KEPT_BITS)
 		return NULL;
-	return (struct mem_cgroup *)(page->index & ~FPR_KEPT);
+	page->index = 0;
+	atomic_dec(&fpr_nr_kept);
+	return (struct mem_cgroup *)(kept & ~FPR_KEPT);
+}
+
+/**
+ * fpr_charges_kept() - has fpr_park() charges to give back?
+ *
+ * Context: no context can reach a frame any more.
+ * Return: true if it may have.
+ */
+bool fpr_charges_kept(void)
+{
+	/* Pairs with that in __fpr_keep_charge(); see above. */
+	smp_mb();
+	return atomic_read(&fpr_nr_kept);
 }
 
 /**
@@ -74,6 +104,13 @@ bool __fpr_keep_charge(struct folio *folio, struct mem_cgroup *memcg)
 	    fpr_mutated(MUTATE_fpr_park_uncharged) ||
 	    !fpr_frames_reached(folio_pfn(folio), nr))
 		return false;
+	atomic_inc(&fpr_nr_kept);
+	/* Pairs with that in fpr_charges_kept(); see above. */
+	smp_mb__after_atomic();
+	if (!fpr_frames_reached(folio_pfn(folio), nr)) {
+		atomic_dec(&fpr_nr_kept);
+		return false;
+	}
 	css_get(&memcg->css);
 	atomic_long_add(nr, &memcg->fpr_parked);
 	folio->index = (unsigned long)memcg | FPR_KEPT;
@@ -102,16 +139,15 @@ static bool fpr_charged_too_much(struct mem_cgroup *memcg)
  */
 bool fpr_charge_hold(struct page *page, unsigned int order)
 {
-	struct mem_cgroup *memcg = fpr_charge_kept(page);
 	unsigned long nr = 1UL << order;
+	struct mem_cgroup *memcg;
 	bool too_much = false;
 
 	if (mem_cgroup_disabled() || page->memcg_data ||
 	    fpr_mutated(MUTATE_fpr_park_uncharged))
 		return false;
-	if (memcg) {
-		page->index = 0;
-	} else {
+	memcg = fpr_charge_take(page);
+	if (!memcg) {
 		memcg = in_task() && !fpr_mutated(MUTATE_fpr_park_unpaid) ?
 			get_mem_cgroup_from_current() : root_mem_cgroup;
 		if (!mem_cgroup_is_root(memcg)) {
@@ -139,14 +175,12 @@ void fpr_charge_drop(struct page *page, unsigned int order)
 	struct mem_cgroup *memcg = (struct mem_cgroup *)page->memcg_data;
 	unsigned long nr = 1UL << order;
 
-	if (memcg) {
+	if (memcg)
 		page->memcg_data = 0;
-	} else {
-		memcg = fpr_charge_kept(page);
-		if (likely(!memcg))
-			return;
-		page->index = 0;
-	}
+	else
+		memcg = fpr_charge_take(page);
+	if (likely(!memcg))
+		return;
 	atomic_long_sub(nr, &memcg->fpr_parked);
 	if (!mem_cgroup_is_root(memcg) &&
 	    !fpr_mutated(MUTATE_fpr_charge_stays)) {

@@ -38,6 +38,7 @@
  *     under which its context was made.
  *   - who clears an accessed bit. One who has missed the flag, or the context,
  *     has cleared the bit before fpr_ctx_create() reads @born.
+ *   - who has kept a charge for it: it is not cleared then (charge.c)
  *   - memory failure. It marks the page, and looks then; __fpr_skip_flush()
  *     tags, and looks for the mark then.
  * All others only lose something that is left to do: a credit, a tick. Whether
@@ -77,7 +78,9 @@ static void fpr_contexts_dec(void)
 	last = !--fpr_contexts;
 	if (last) {
 		fpr_settle_shared_idle();
-		WRITE_ONCE(fpr_used, false);
+		/* Else fpr_park() has charges to give back, and it stays set. */
+		if (!fpr_charges_kept())
+			WRITE_ONCE(fpr_used, false);
 	}
 	spin_unlock(&fpr_count_lock);
 	if (last)

@@ -204,12 +204,18 @@ ssize_t fpr_meminfo(char *buf);
 /* charge.c */
 #define FPR_PAYERS	((struct mem_cgroup *)ERR_PTR(-E2BIG))
 #ifdef CONFIG_MEMCG
+bool fpr_charges_kept(void);
 bool fpr_charge_hold(struct page *page, unsigned int order);
 void fpr_charge_drop(struct page *page, unsigned int order);
 void fpr_charge_noted(struct fpr_ctx *ctx, struct page *page);
 bool fpr_charge_concerns(struct fpr_ctx *ctx, struct mem_cgroup *memcg);
 unsigned long fpr_charged(struct mem_cgroup *memcg);
 #else
+static inline bool fpr_charges_kept(void)
+{
+	return false;
+}
+
 static inline bool fpr_charge_hold(struct page *page, unsigned int order)
 {
 	return false;

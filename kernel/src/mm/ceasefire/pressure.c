@@ -141,7 +141,7 @@ unsigned long __fpr_drain(enum fpr_drain_reason reason)
  */
 unsigned long __fpr_drain_cgroup(struct mem_cgroup *memcg)
 {
-	unsigned long before = fpr_parked() ? fpr_charged(memcg) : 0, after;
+	unsigned long before = fpr_charged(memcg), after;
 
 	if (!before)
 		return 0;
