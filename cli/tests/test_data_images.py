@@ -50,8 +50,11 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Point the build directory to an empty place beside the tree."""
-    monkeypatch.setenv("CEASEFIRE_BUILD", str(tmp_path / "build"))
-    return tmp_path / "build"
+    folder = tmp_path / "build"
+    folder.mkdir()
+    (folder / ".ceasefire-build").touch()
+    monkeypatch.setenv("CEASEFIRE_BUILD", str(folder))
+    return folder
 
 
 @pytest.fixture
@@ -167,7 +170,6 @@ def test_folder_of_images_that_is_a_link_is_refused(
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    build.mkdir()
     (build / "disks").symlink_to(elsewhere)
     with pytest.raises(Failure, match="CEASEFIRE_BUILD"):
         disks.ext4_image(tree)
