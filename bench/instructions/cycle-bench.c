@@ -33,6 +33,8 @@
 #define PAGE 4096UL
 #define FILE_PAGES 1024UL
 #define MAX_CASES 16
+/* An instruction that does nothing, which steps-plugin.c looks for. */
+#define MARK() __asm__ volatile("nopl 0x0cea5ef1(%%rax)" ::: "memory")
 #define SKIP_LOCAL "/sys/kernel/debug/ceasefire/skip_local"
 
 enum variant {
@@ -167,6 +169,8 @@ static const char help[] =
 "  --repeats N     repeats, all cases in turn (5)\n"
 "  --ms N          length of a sample (100)\n"
 "  --dir DIR       make the test file here ($TMPDIR, /tmp)\n"
+"  --mark N        only N operations of each case, between marks for who steps\n"
+"                  through them: `ceasefire bench instructions --profile`\n"
 "  --json          JSON lines instead of text\n"
 "  --list          the names of the cases\n"
 "\n"
@@ -178,6 +182,7 @@ struct options {
 	bool variants[VARIANTS];
 	bool variants_given;
 	unsigned int repeats;
+	unsigned long marked;
 	uint64_t ns;
 	const char *folder;
 	bool json;
@@ -298,6 +303,14 @@ static void measure(const struct options *options, const struct test *test,
 	if (variant == FPR_SKIP)
 		write_skip_local("1");
 	test->run(test, variant == PLAIN ? 0 : MAP_FPR, count / 10 + 1);
+	if (options->marked) {
+		MARK();
+		test->run(test, variant == PLAIN ? 0 : MAP_FPR, options->marked);
+		MARK();
+		if (variant == FPR_SKIP)
+			write_skip_local("0");
+		return;
+	}
 	counters_read(&before);
 	start = now_ns();
 	test->run(test, variant == PLAIN ? 0 : MAP_FPR, count);
@@ -393,6 +406,7 @@ static void parse(struct options *options, int argc, char **argv)
 		{ "repeats", required_argument, NULL, 'r' },
 		{ "ms", required_argument, NULL, 'm' },
 		{ "dir", required_argument, NULL, 'd' },
+		{ "mark", required_argument, NULL, 'k' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
@@ -423,6 +437,9 @@ static void parse(struct options *options, int argc, char **argv)
 			break;
 		case 'd':
 			options->folder = optarg;
+			break;
+		case 'k':
+			options->marked = parse_number("--mark", optarg, 1, 1000);
 			break;
 		case 'j':
 			options->json = true;

@@ -3,11 +3,12 @@
 
 import argparse
 import json
+import struct
 from pathlib import Path
 
 import pytest
 
-from ceasefire.bench import instructions, munmap, plan, records, report, store
+from ceasefire.bench import instructions, munmap, plan, records, report, steps, store
 from ceasefire.bench.analyze import figures_of
 from ceasefire.errors import Failure, Unsupported, UsageError
 
@@ -223,3 +224,31 @@ def test_idle_cost_has_a_limit(
     assert worst == pytest.approx(100 * more - 100)
     assert (worst > instructions.IDLE_LIMIT_PERCENT) == (verdict == "fail")
     assert verdict in capsys.readouterr().out
+
+
+def test_steps_are_counted_by_function() -> None:
+    start = 0xFFFFFFFF81000000
+    names = "\n".join(
+        f"{start + offset:x} {kind} {name}"
+        for offset, kind, name in ((0, "T", "entry"), (0x100, "t", "work"), (0x200, "D", "data"))
+    )
+    symbols = steps.Symbols(names)
+    blocks = [(0x400000, 3), (start, 5), (start + 0x100, 7), (start + 0x110, 1), (start + 8, 2)]
+    data = b"".join(struct.pack("<QQ", *block) for block in blocks)
+    # What a guest that was stopped in the middle has left is no block.
+    profile = steps.profile_of(steps.read_blocks(data + b"half"), symbols)
+    assert profile.own == {steps.PROGRAM: 3, "entry": 7, "work": 8}
+    assert profile.whole == {steps.PROGRAM: 18, "entry": 15, "work": 8}
+    assert profile.total == 18
+
+
+def test_steps_need_functions() -> None:
+    with pytest.raises(Failure, match="names no function"):
+        steps.Symbols("ffffffff81000200 D data\n")
+
+
+def test_profile_is_of_a_case_that_there_is() -> None:
+    with pytest.raises(UsageError, match="plain or fpr"):
+        instructions.parse_profile("page-fault:fast")
+    assert instructions.parse_profile("page-fault") == ("page-fault", "plain")
+    assert instructions.parse_profile("mmap-munmap:fpr") == ("mmap-munmap", "fpr")

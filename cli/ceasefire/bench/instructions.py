@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ceasefire.bench import plan, records
+from ceasefire.bench import plan, records, steps
 from ceasefire.bench.munmap import judge
 from ceasefire.bench.records import CycleSample
 from ceasefire.bench.store import ResultFolder
 from ceasefire.errors import Failure, UsageError
 from ceasefire.output import print_table, progress
 from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm.command import DISK_DIR
+from ceasefire.vm.spec import DiskSpec
 
 IDLE_CASES = ("page-fault", "mmap-munmap", "mmap-read-munmap-1", "write-null", "write-file")
 IDLE_LIMIT_PERCENT = 0.5
@@ -62,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="run, debug or stock; the ratios are against stock (default: run,stock)",
     )
+    parser.add_argument(
+        "--profile",
+        metavar="CASE[:MAPPING]",
+        help="instead: instructions by function of the kernel, for one case; MAPPING is plain"
+        " or fpr (default: plain)",
+    )
     _add_common(parser, boots=1)
 
 
@@ -89,8 +97,34 @@ def main(args: argparse.Namespace) -> int:
     for kernel in kernels:
         if kernel not in _KERNELS or kernels.count(kernel) > 1:
             raise UsageError(f"--kernels {args.kernels}: name run, debug and stock once each")
-    samples = _measure(args, "instructions", kernels, [])
+    if args.profile:
+        return _profile(args.profile, kernels)
+    place = ["--dir", f"{DISK_DIR}/0"]
+    samples = _measure(args, "instructions", kernels, place, disks=steps.DISKS)
     print_costs(costs_of(samples))
+    return 0
+
+
+def parse_profile(wanted: str) -> tuple[str, str]:
+    """Return the case and the mapping that --profile names."""
+    case, _, variant = wanted.partition(":")
+    variant = variant or "plain"
+    if not case or variant not in ("plain", "fpr"):
+        raise UsageError(f"--profile {wanted}: it is CASE, or CASE:MAPPING with plain or fpr")
+    return case, variant
+
+
+def _profile(wanted: str, kernels: Sequence[str]) -> int:
+    """Print where the instructions of a case go, for each kernel that knows the mapping."""
+    case, variant = parse_profile(wanted)
+    if variant != "plain":
+        kernels = [kernel for kernel in kernels if kernel != _BASE]
+    if not kernels:
+        raise UsageError(f"--profile {wanted}: the stock kernel has no MAP_FPR, add run")
+    for kernel in kernels:
+        progress(f"{kernel} kernel, {case}, {variant}: under a minute")
+        profile = steps.measure(kernel, case, variant)
+        steps.print_profile(profile, f"{case}, {variant}, {kernel} kernel: instructions")
     return 0
 
 
@@ -120,6 +154,8 @@ def _measure(
     kernels: Sequence[str],
     words: Sequence[str],
     before: str = "true",
+    *,
+    disks: tuple[DiskSpec, ...] = (),
 ) -> list[CycleSample]:
     """Boot every kernel as often as asked, in turn; return all samples.
 
@@ -161,6 +197,7 @@ def _measure(
             accel="tcg",
             timeout=_GUEST_LIMIT,
             qemu_args=_IDLE_IN_REAL_TIME,
+            disks=disks,
         )
         result = run_guest(spec, command, name=f"bench-{verb}", cwd=Path("/"))
         folder.add_text(result.stdout.decode("utf-8", errors="replace"))

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * steps-plugin.c - which code a guest runs between two marks
+ *
+ * What: a plugin of QEMU's translator. Between marks it notes each block of
+ *       code that a CPU runs: 16 bytes of a file, the address and the number of
+ *       instructions. A mark is an instruction that does nothing and that
+ *       nobody else has (MARK in cycle-bench.c).
+ * Who:  `ceasefire bench instructions --profile`, see cli/ceasefire/bench/steps.py.
+ *
+ * The declarations are the part of QEMU's plugin interface, version 1 (QEMU 4.2
+ * to 8), that is used here; Debian has no package with the header. One CPU.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+typedef void (*run_callback)(unsigned int cpu, void *data);
+
+extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id,
+		void (*callback)(uint64_t id, struct qemu_plugin_tb *block));
+extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block,
+		run_callback callback, int flags, void *data);
+extern void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
+		run_callback callback, int flags, void *data);
+extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
+extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *block);
+extern struct qemu_plugin_insn *
+qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t index);
+extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+
+__attribute__((visibility("default"))) int qemu_plugin_version = 1;
+
+__attribute__((visibility("default"))) int
+qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv);
+
+struct block {
+	uint64_t address, instructions;
+};
+
+/* nopl MARK(%rax) */
+static const unsigned char mark[] = { 0x0f, 0x1f, 0x80, 0xf1, 0x5e, 0xea, 0x0c };
+static bool noting;
+static FILE *out;
+
+static void on_block(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	if (noting && fwrite(data, sizeof(struct block), 1, out) != 1)
+		abort();
+}
+
+static void on_mark(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	noting = !noting;
+	if (!noting && fflush(out))
+		abort();
+}
+
+static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	/* Stays: nobody says when a block is forgotten. */
+	struct block *block = malloc(sizeof(*block));
+
+	(void)id;
+	if (!block)
+		abort();
+	*block = (struct block){ qemu_plugin_tb_vaddr(tb), count };
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, 0, block);
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		if (qemu_plugin_insn_size(insn) == sizeof(mark) &&
+		    !memcmp(qemu_plugin_insn_data(insn), mark, sizeof(mark)))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark, 0,
+							       NULL);
+	}
+}
+
+int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
+{
+	(void)info;
+	if (argc != 1 || strncmp(argv[0], "out=", 4) != 0) {
+		fputs("steps-plugin: give out=FILE\n", stderr);
+		return 1;
+	}
+	out = fopen(argv[0] + 4, "wb");
+	if (!out) {
+		perror(argv[0] + 4);
+		return 1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	return 0;
+}
