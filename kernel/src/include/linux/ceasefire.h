@@ -68,6 +68,8 @@ unsigned long __get_unmapped_area(struct file *file, unsigned long addr,
 
 #ifdef CONFIG_CEASEFIRE_FPR
 
+#include <linux/mm.h>
+
 /* Some process has a recycling context; context.c has who may rely on it. */
 extern bool fpr_used;
 
@@ -196,7 +198,7 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 			return area;
 	}
 	area = __get_unmapped_area(file, addr, len, pgoff, flags, *vm_flags);
-	if (fpr_on() && !IS_ERR_VALUE(area))
+	if (fpr_on() && current->mm->fpr && !IS_ERR_VALUE(area))
 		__fpr_placed(area, len, area == addr ? FPR_CLAIM_MMAP :
 						       FPR_CLAIM_PLACED,
 			     *vm_flags);
@@ -206,7 +208,7 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 /* __mmap_region(): the file has set its vm_ops; is it really eligible? */
 static inline void fpr_mapped(struct vm_area_struct *vma)
 {
-	if (fpr_on())
+	if (unlikely(vma->vm_flags & VM_FPR))
 		__fpr_mapped(vma);
 }
 
@@ -214,7 +216,7 @@ static inline void fpr_mapped(struct vm_area_struct *vma)
 static inline void fpr_va_claim(struct mm_struct *mm, unsigned long start,
 				unsigned long end, enum fpr_claim who)
 {
-	if (fpr_on())
+	if (fpr_on() && unlikely(mm->fpr))
 		__fpr_va_claim(mm, start, end, who);
 }
 
@@ -224,7 +226,8 @@ static inline bool fpr_munmap_single(struct vma_iterator *vmi,
 				     unsigned long start, unsigned long end,
 				     bool unlock)
 {
-	return fpr_on() && __fpr_munmap_single(vmi, vma, start, end, unlock);
+	return fpr_on() && unlikely(vma->vm_flags & VM_FPR) &&
+	       __fpr_munmap_single(vmi, vma, start, end, unlock);
 }
 
 /* do_vmi_align_munmap(), mmap_lock held for writing. */
@@ -254,7 +257,7 @@ static inline bool fpr_munmap_keep_tables(struct vma_munmap_struct *vms,
 static inline void fpr_clamp(struct vm_area_struct *vma, unsigned long *floor,
 			     unsigned long *ceiling)
 {
-	if (fpr_on())
+	if (fpr_on() && unlikely(vma->vm_mm->fpr))
 		__fpr_clamp(vma, floor, ceiling);
 }
 
@@ -268,7 +271,7 @@ static inline void fpr_flush_started(struct mm_struct *mm)
 /* flush_tlb_mm_range(): all CPUs have flushed for generation @gen. */
 static inline void fpr_flush_completed(struct mm_struct *mm, u64 gen, bool full)
 {
-	if (fpr_on())
+	if (fpr_on() && unlikely(READ_ONCE(mm->fpr)))
 		__fpr_flush_completed(mm, gen, full);
 }
 
@@ -341,7 +344,7 @@ static inline void fpr_poisoned(unsigned long pfn)
 /* __do_fault(): which mapping may recycle frames now (I2). */
 static inline void fpr_fault_begin(struct vm_area_struct *vma)
 {
-	if (fpr_on())
+	if (fpr_on() && unlikely(vma->vm_flags & VM_FPR))
 		__fpr_fault_begin(vma);
 }
 
@@ -354,7 +357,8 @@ static inline void fpr_fault_end(void)
 static inline struct folio *fpr_recycle_noprof(struct address_space *mapping,
 					       gfp_t gfp, unsigned int order)
 {
-	return fpr_on() && !order ? __fpr_recycle(mapping, gfp) : NULL;
+	return fpr_on() && !order && unlikely(current->fpr_mapping) ?
+	       __fpr_recycle(mapping, gfp) : NULL;
 }
 
 /* Charged to the allocation site, as filemap_alloc_folio() is. */
@@ -364,7 +368,8 @@ static inline struct folio *fpr_recycle_noprof(struct address_space *mapping,
 static inline struct folio *fpr_recycle_anon_noprof(struct vm_fault *vmf,
 						    bool zero)
 {
-	return fpr_on() ? __fpr_recycle_anon(vmf, zero) : NULL;
+	return fpr_on() && unlikely(vmf->vma->vm_flags & VM_FPR) ?
+	       __fpr_recycle_anon(vmf, zero) : NULL;
 }
 
 #define fpr_recycle_anon(...)	alloc_hooks(fpr_recycle_anon_noprof(__VA_ARGS__))
@@ -401,14 +406,15 @@ static inline bool fpr_ksm_mergeable(struct page *page)
 /* ptep_test_and_clear_young(): CPUs may have the entry until they are flushed. */
 static inline void fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 {
-	if (fpr_on())
+	if (fpr_on() && unlikely(vma->vm_flags & VM_FPR))
 		__fpr_young_cleared(vma, pte);
 }
 
 /* try_to_unmap_one(): true if no CPU has an entry that was just cleared (I3). */
 static inline bool fpr_evicted(struct vm_area_struct *vma, pte_t pte)
 {
-	return fpr_on() && __fpr_evicted(vma, pte);
+	return fpr_on() && unlikely(vma->vm_flags & VM_FPR) &&
+	       __fpr_evicted(vma, pte);
 }
 
 /* folio_check_references(): true if a folio can be evicted better later. */
@@ -426,20 +432,22 @@ static inline bool fpr_evict_waits(struct folio *folio)
 /* invalid_folio_referenced_vma(): with the bit set a page needs a flush. */
 static inline bool fpr_looks_at(struct vm_area_struct *vma)
 {
-	return fpr_on() && __fpr_looks_at(vma);
+	return fpr_on() && unlikely(vma->vm_flags & VM_FPR) &&
+	       __fpr_looks_at(vma);
 }
 
 /* folio_referenced_one(): true if the use of a page does not count. */
 static inline bool fpr_only_clears(struct vm_area_struct *vma,
 				   unsigned long address, pte_t *pte)
 {
-	return fpr_on() && pte && __fpr_only_clears(vma, address, pte);
+	return fpr_on() && pte && unlikely(vma->vm_flags & VM_FPR) &&
+	       __fpr_only_clears(vma, address, pte);
 }
 
 /* mprotect_fixup(): no translation keeps rights that the mapping loses (I2). */
 static inline void fpr_mprotect(struct vm_area_struct *vma, vm_flags_t old)
 {
-	if (fpr_on())
+	if (fpr_on() && unlikely(vma->vm_mm->fpr))
 		__fpr_mprotect(vma, old);
 }
 

@@ -54,7 +54,9 @@ static inline void fpr_gather_special(struct mmu_gather *tlb, pte_t pte)
 /* tlb_flush_mmu_tlbonly(): true if the flush is not needed now. */
 static inline bool fpr_skip_flush(struct mmu_gather *tlb)
 {
-	return fpr_on() && __fpr_skip_flush(tlb);
+	return fpr_on() &&
+	       (unlikely(tlb->fpr) || IS_ENABLED(CONFIG_CEASEFIRE_DEBUG)) &&
+	       __fpr_skip_flush(tlb);
 }
 
 #else

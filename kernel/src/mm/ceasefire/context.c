@@ -58,6 +58,34 @@ struct fpr_ctx fpr_shared = {
 	.ref = REFCOUNT_INIT(1),
 };
 
+/* Tags stay for this long after the last context: the next one needs them, too. */
+#define FPR_TAGS_LINGER	(60 * HZ)
+
+static void fpr_idle_work(struct work_struct *work);
+static DECLARE_DELAYED_WORK(fpr_idle, fpr_idle_work);
+
+/*
+ * Nobody has used FPR for a while. Under the lock, so that a context that comes
+ * now tags nothing that is about to go. A page whose charge is kept is still to be
+ * found by its tag (charge.c).
+ */
+static void fpr_idle_work(struct work_struct *work)
+{
+	bool idle;
+
+	spin_lock(&fpr_count_lock);
+	idle = !fpr_contexts;
+	if (idle && fpr_charges_kept()) {
+		idle = false;
+		mod_delayed_work(fpr_wq, &fpr_idle, FPR_TAGS_LINGER);
+	}
+	if (idle)
+		fpr_tags_retire();
+	spin_unlock(&fpr_count_lock);
+	if (idle)
+		fpr_tags_free();
+}
+
 static void fpr_contexts_inc(void)
 {
 	spin_lock(&fpr_count_lock);
@@ -81,6 +109,7 @@ static void fpr_contexts_dec(void)
 		/* Else fpr_park() has charges to give back, and it stays set. */
 		if (!fpr_charges_kept())
 			WRITE_ONCE(fpr_used, false);
+		mod_delayed_work(fpr_wq, &fpr_idle, FPR_TAGS_LINGER);
 	}
 	spin_unlock(&fpr_count_lock);
 	if (last)

@@ -131,6 +131,7 @@ struct fpr_ctx {
 	struct fpr_arena arena;
 	unsigned long tables;
 	unsigned long hole_start;
+
 };
 
 extern struct fpr_ctx fpr_shared;
@@ -177,10 +178,12 @@ bool fpr_tags_init(void);
 bool fpr_tag_frames(unsigned long pfn, unsigned long nr, u64 new,
 		    unsigned long *fresh);
 bool fpr_frames_tagged(unsigned long pfn);
-bool fpr_frames_writable(unsigned long pfn, unsigned long nr);
+u64 fpr_frames_tags(unsigned long pfn, unsigned long nr);
 bool fpr_frames_reached(unsigned long pfn, unsigned long nr);
 struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found);
 void fpr_tags_clear(unsigned long pfn, unsigned long nr, u32 id);
+void fpr_tags_retire(void);
+void fpr_tags_free(void);
 unsigned long fpr_tags_bytes(void);
 
 /* pool.c */

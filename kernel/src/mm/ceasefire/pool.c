@@ -94,8 +94,6 @@ static bool fpr_pool_hold(struct page *page, unsigned int order, bool writable)
 	unsigned long pfn = page_to_pfn(page), i;
 	bool held = false;
 
-	if (!fpr_frames_tagged(pfn))
-		return false;
 	rcu_read_lock();
 	for (i = 0; i < 1UL << order && !held; i++) {
 		u64 tag;
@@ -153,25 +151,26 @@ void fpr_wipe(struct page *page, unsigned int order)
 bool __fpr_park(struct page *page, unsigned int order, int site)
 {
 	unsigned long pfn = page_to_pfn(page);
-	bool writable;
+	u64 tags = fpr_frames_tags(pfn, 1UL << order);
+	bool writable = tags & FPR_TAG_WRITABLE;
 
-	if (!fpr_frames_tagged(pfn))
+	/* All that most frees of the system ever see of this. */
+	if (likely(!tags))
 		return false;
 	if (fpr_mutated_nth(MUTATE_fpr_no_park_page, site)) {
 		fpr_charge_drop(page, order);
 		return false;
 	}
-	writable = fpr_frames_writable(pfn, 1UL << order);
 	if (fpr_pool_hold(page, order, writable)) {
 		__count_vm_events(FPR_PARK, 1UL << order);
 		return true;
 	}
 	fpr_charge_drop(page, order);
-	if (writable) {
-		/* It may be settled since a moment ago only. */
+	/* It may be settled since a moment ago only. */
+	if (writable)
 		fpr_wipe(page, order);
-		fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
-	}
+	/* Nobody can reach the frame or find it: the next free need not ask. */
+	fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
 	return false;
 }
 

@@ -8,7 +8,8 @@
  * the middle of an munmap(), where one cannot allocate, so this munmap()
  * flushes as ever and a work item allocates the section. Hence no cost before
  * the first use, and memory that comes later (hotplug) needs no special case.
- * Once allocated, a section's tags stay.
+ * They go when the last context has been gone for a while (fpr_tags_retire()), so
+ * whoever looks at a tag is an RCU reader.
  *
  * A tag belongs to the frame, not to the page that uses it: it survives free,
  * split and merge. It is written by
@@ -20,17 +21,21 @@
  * sees the tag; the reference count's atomics order the two.
  */
 #include <linux/bitmap.h>
+#include <linux/cleanup.h>
 #include <linux/delay.h>
 #include <linux/memblock.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/vmalloc.h>
 #include <linux/vmstat.h>
 
 #include "internal.h"
 
 static u64 **fpr_tags;			/* by section; NULL entries: no tags */
+static u64 **fpr_retired;		/* were there, and are to be freed */
 static unsigned long *fpr_wanted;	/* sections that need tags */
 static unsigned long fpr_sections;
 static atomic_long_t fpr_sections_used;
@@ -54,6 +59,7 @@ static void fpr_tags_populate(struct work_struct *work)
 {
 	unsigned long s;
 
+	guard(mutex)(&fpr_tags_lock);
 	for_each_set_bit(s, fpr_wanted, fpr_sections) {
 		struct page *page = fpr_section_page(section_nr_to_pfn(s));
 		u64 *tags;
@@ -90,10 +96,11 @@ bool fpr_tags_init(void)
 	if (!fpr_tags) {
 		sections = pfn_to_section_nr(max_t(unsigned long, max_pfn, max_possible_pfn)) + 1;
 		wanted = bitmap_zalloc(sections, GFP_KERNEL);
-		tags = kvcalloc(sections, sizeof(*tags), GFP_KERNEL);
+		tags = kvcalloc(2 * sections, sizeof(*tags), GFP_KERNEL);
 		if (wanted && tags) {
 			fpr_wanted = wanted;
 			fpr_sections = sections;
+			fpr_retired = tags + sections;
 			/* Pairs with the loads of fpr_tags. */
 			smp_store_release(&fpr_tags, tags);
 		} else {
@@ -106,6 +113,45 @@ bool fpr_tags_init(void)
 }
 
 /**
+ * fpr_tags_retire() - no process has a context: nobody needs the tags
+ *
+ * What they say is settled. Whoever has found one before is an RCU reader, and
+ * believes nothing of a context that is gone; a context that comes later finds
+ * none, and has to ask for them again.
+ *
+ * Context: the lock that contexts are counted under.
+ */
+void fpr_tags_retire(void)
+{
+	unsigned long s;
+
+	for (s = 0; s < fpr_sections; s++) {
+		if (!fpr_tags[s] || fpr_retired[s])
+			continue;
+		fpr_retired[s] = fpr_tags[s];
+		WRITE_ONCE(fpr_tags[s], NULL);
+		atomic_long_dec(&fpr_sections_used);
+	}
+}
+
+/**
+ * fpr_tags_free() - give back the memory of tags that were retired
+ *
+ * Context: may sleep; the only one who calls this and fpr_tags_retire().
+ */
+void fpr_tags_free(void)
+{
+	unsigned long s;
+
+	/* Frees, faults and reclaim that have seen them. */
+	synchronize_rcu();
+	for (s = 0; s < fpr_sections; s++) {
+		vfree(fpr_retired[s]);
+		fpr_retired[s] = NULL;
+	}
+}
+
+/**
  * fpr_tags_bytes() - memory used for tags
  *
  * Return: bytes.
@@ -114,7 +160,7 @@ unsigned long fpr_tags_bytes(void)
 {
 	return atomic_long_read(&fpr_sections_used) *
 	       PAGES_PER_SECTION * sizeof(u64) +
-	       (fpr_tags ? fpr_sections * sizeof(u64 *) : 0);
+	       (fpr_tags ? 2 * fpr_sections * sizeof(u64 *) : 0);
 }
 
 /* Where the tag of a frame is; NULL if its section has none. */
@@ -276,21 +322,28 @@ struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found)
 }
 
 /**
- * fpr_frames_writable() - may frames be written to by those that can reach them?
+ * fpr_frames_tags() - the tags of frames in one look
  * @pfn: first frame
- * @nr: number of frames
+ * @nr: number of frames, of one page, which does not leave its section
  *
- * Return: true if a tag says so, whether it is settled or not.
+ * For each free of the system, so as short as can be.
+ *
+ * Return: all their tags together: 0 if none has one, and FPR_TAG_WRITABLE is
+ * set if one says that those who can reach it can write, whether settled or not.
  */
-bool fpr_frames_writable(unsigned long pfn, unsigned long nr)
+u64 fpr_frames_tags(unsigned long pfn, unsigned long nr)
 {
-	for (; nr--; pfn++) {
-		u64 *slot = fpr_tag_slot(pfn);
+	u64 *slot, tags = 0;
 
-		if (slot && READ_ONCE(*slot) & FPR_TAG_WRITABLE)
-			return true;
+	rcu_read_lock();
+	slot = fpr_tag_slot(pfn);
+	if (slot) {
+		do {
+			tags |= READ_ONCE(*slot++);
+		} while (--nr);
 	}
-	return false;
+	rcu_read_unlock();
+	return tags;
 }
 
 /**
@@ -321,6 +374,7 @@ bool fpr_frames_reached(unsigned long pfn, unsigned long nr)
  */
 void fpr_tags_clear(unsigned long pfn, unsigned long nr, u32 id)
 {
+	guard(rcu)();
 	for (; nr--; pfn++) {
 		u64 *slot = fpr_tag_slot(pfn);
 
