@@ -96,6 +96,9 @@ void __fpr_group_inherit(struct mm_struct *mm);
 void __fpr_group_exit(struct mm_struct *mm);
 void __fpr_creds_changed(struct mm_struct *mm);
 void __fpr_exec_failed(struct mm_struct *mm);
+unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
+				unsigned long len, vm_flags_t vm_flags,
+				unsigned long pgoff);
 void __fpr_mapped(struct vm_area_struct *vma);
 void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 		    unsigned long end, enum fpr_claim who);
@@ -203,6 +206,16 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 						       FPR_CLAIM_PLACED,
 			     *vm_flags);
 	return area;
+}
+
+/* do_mmap(): the short way for a small file; 0 if it is the usual one. */
+static inline unsigned long
+fpr_mmap_single(struct file *file, unsigned long addr, unsigned long len,
+		vm_flags_t vm_flags, unsigned long pgoff)
+{
+	if (likely(!(vm_flags & VM_FPR)))
+		return 0;
+	return __fpr_mmap_single(file, addr, len, vm_flags, pgoff);
 }
 
 /* __mmap_region(): the file has set its vm_ops; is it really eligible? */
@@ -482,6 +495,7 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 	return __get_unmapped_area(file, addr, len, pgoff, flags, *vm_flags);
 }
 
+#define fpr_mmap_single(file, addr, len, vm_flags, pgoff)	0UL
 static inline void fpr_mapped(struct vm_area_struct *vma) { }
 /* A macro: the compiler would compute the range, and change code around it. */
 #define fpr_va_claim(...) ((void)0)

@@ -310,6 +310,7 @@ void __fpr_exit_end(struct mm_struct *mm)
 	if (!ctx)
 		return;
 	fpr_arena_exit(ctx);
+	fpr_vma_free(ctx);
 	WRITE_ONCE(mm->fpr, NULL);
 	fpr_contexts_dec();
 	fpr_ctx_put(ctx);

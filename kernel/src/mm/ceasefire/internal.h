@@ -14,6 +14,7 @@
  *   tick.c	debts paid by the ticks of the CPUs, without interrupts
  *   arena.c	addresses of MAP_FPR mappings, left-over page tables
  *   fpr.c	policy: which mappings and which flushes may be skipped
+ *   mmap.c	a short way for mmap() of small files
  *   munmap.c	munmap() inside the quarantine
  *   rights.c	what is in a frame that stale translations reach
  *   evict.c	reclaim of pages that are mapped
@@ -91,6 +92,8 @@ struct fpr_catching_up {
  *		it is held for reading
  * @tables:	page table bytes of @mm after the last table drain
  * @hole_start:	no mapping lies in [@hole_start, @arena.next)
+ * @vma:	structure of a mapping that is gone, for the next; under @mm's
+ *		mmap_lock as one that is being unmapped
  */
 struct fpr_ctx {
 	u32 id;
@@ -131,7 +134,7 @@ struct fpr_ctx {
 	struct fpr_arena arena;
 	unsigned long tables;
 	unsigned long hole_start;
-
+	struct vm_area_struct *vma;
 };
 
 extern struct fpr_ctx fpr_shared;
@@ -273,6 +276,10 @@ bool fpr_catch_up_done(struct fpr_ctx *ctx);
 /* fpr.c */
 bool fpr_vma_eligible(struct vm_area_struct *vma);
 
+/* mmap.c */
+bool fpr_vma_keep(struct fpr_ctx *ctx, struct vm_area_struct *vma);
+void fpr_vma_free(struct fpr_ctx *ctx);
+
 /* arena.c */
 bool fpr_arena_init(struct fpr_ctx *ctx);
 unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
@@ -314,6 +321,9 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_tables_unbounded)	\
 	M(fpr_single_any)	\
 	M(fpr_no_mapped)	\
+	M(fpr_present_shared)	\
+	M(fpr_present_writable)	\
+	M(fpr_never_merged)	\
 	M(fpr_no_clamp)		\
 	M(fpr_no_munmap_prepare)	\
 	M(fpr_no_exit_gaps)	\

@@ -12,6 +12,8 @@
  * under mmap_lock held for writing; what they decide about the arena holds
  * under the downgraded lock, since no writer can come between.
  */
+#include <linux/file.h>
+#include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/rmap.h>
@@ -42,6 +44,17 @@ static bool fpr_single_eligible(struct fpr_ctx *ctx, struct vm_area_struct *vma,
 	       fpr_single_simple(vma) && fpr_vma_eligible(vma) &&
 	       !mm_has_notifiers(vma->vm_mm) && fpr_arena_may_keep(ctx) &&
 	       fpr_arena_range(&ctx->arena, start, end) == FPR_RANGE_INSIDE;
+}
+
+/* As remove_vma(), but the structure may be kept for the next mapping. */
+static void fpr_remove_vma(struct fpr_ctx *ctx, struct vm_area_struct *vma)
+{
+	vma_close(vma);
+	if (vma->vm_file)
+		fput(vma->vm_file);
+	mpol_put(vma_policy(vma));
+	if (!fpr_vma_keep(ctx, vma))
+		vm_area_free(vma);
 }
 
 /**
@@ -96,7 +109,7 @@ bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 
 	update_hiwater_vm(mm);
 	vm_stat_account(mm, vma->vm_flags, -vma_pages(vma));
-	remove_vma(vma, /* unreachable = */ false);
+	fpr_remove_vma(ctx, vma);
 	if (unlock)
 		mmap_read_unlock(mm);
 	return true;
