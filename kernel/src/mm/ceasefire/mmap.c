@@ -195,9 +195,9 @@ unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 	struct mm_struct *mm = current->mm;
 	unsigned long end = addr + len;
 	struct vm_area_struct *vma;
-	VMA_ITERATOR(vmi, mm, addr);
 	vm_flags_t no = fpr_mutated(MUTATE_fpr_present_writable) ?
 			FPR_MMAP_EXCLUDES & ~VM_WRITE : FPR_MMAP_EXCLUDES;
+	VMA_ITERATOR(vmi, mm, addr);
 	int error;
 
 	if (!file || vm_flags & no || len >= PMD_SIZE ||
