@@ -463,7 +463,8 @@ static void evict_many(void)
 	stolen = vmstat("pgsteal_file") - stolen;
 	ktap_note("%ld entries cleared without a flush of their own, %ld flushes, %ld debts paid by ticks, %ld pages scanned for %ld",
 		  evicted, flushes, ages, scanned, stolen);
-	ENSURE(evicted > MANY / 2, "%ld of %d entries", evicted, MANY);
+	/* Others settle, too, once the first of them were evicted by flushes. */
+	ENSURE(evicted > MANY - MANY / 8, "%ld of %d entries", evicted, MANY);
 	ENSURE(flushes + ages > 0 && flushes <= MANY / BATCH + 1,
 	       "%ld flushes for %d pages", flushes, MANY);
 }
