@@ -177,12 +177,13 @@ static u64 *fpr_tag_slot(unsigned long pfn)
 
 /*
  * A frame that gets the shared tag: the generation has to be one that was read
- * after the tag was there. Else, X and Y skip, and F flushes all CPUs:
+ * after the tag was there. Else, a member of group X and Y skip, and F flushes
+ * both, which takes the generations of processes further, but not that of X:
  *
  *   Y reads the tag X(5), still stale, and the shared generation 10
  *   F takes the shared generation 11 and flushes
- *   X maps the frame again and unmaps it: finds its own tag X(5), which is
- *     enough, and writes nothing
+ *   X maps the frame again and unmaps it: finds the tag X(5), which is enough,
+ *     and writes nothing
  *   Y stores SHARED(10), which F has settled; X can still reach the frame
  *
  * Who skips later than the store finds a shared tag and does the same. Who

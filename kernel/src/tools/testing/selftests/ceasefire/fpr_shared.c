@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "context.h"
 #include "env.h"
 #include "file.h"
 #include "ktap.h"
@@ -257,7 +258,7 @@ static long second_unmaps_late(long cpu)
 }
 
 /*
- *   we                    second process        all CPUs
+ *   we                    second process        both
  *   skip: our tag
  *                         finds it, still owed;
  *                         reads the shared
@@ -270,7 +271,9 @@ static long second_unmaps_late(long cpu)
  *                         generation: settled?
  *   drop the page
  *
- * The debug kernel waits between the two steps of the second process.
+ * We tag in the name of a group, whose generation the flush of its members leaves
+ * as it is; that of a process it takes further. The debug kernel waits between the
+ * two steps of the second process.
  */
 static void late_shared_tag(void)
 {
@@ -291,7 +294,8 @@ static void late_shared_tag(void)
 	stranger_start(&stranger);
 	peer_start(1);
 	hold_debts();
-	/* Frames of both, whose drain will flush all CPUs. */
+	MUST(context_choose(CONTEXT_CHILDREN));
+	/* Frames of both, whose drain will flush both. */
 	shared = vmstat("fpr_shared");
 	leave_skipped(&file, 0, PAGES);
 	second_maps(&second, 0);
