@@ -174,7 +174,6 @@ static u64 fpr_tag_now(struct fpr_ctx *ctx)
 }
 
 /*
-/*
  * Is one of the frames bad that were tagged just now?
  *
  *   munmap()				memory_failure()

@@ -461,8 +461,9 @@ static void evict_many(void)
 	ages = vmstat("fpr_drain_age") - ages;
 	scanned = vmstat("pgscan_file") - scanned;
 	stolen = vmstat("pgsteal_file") - stolen;
-	ktap_note("%ld entries cleared without a flush of their own, %ld flushes, %ld debts paid by ticks, %ld pages scanned for %ld",
-		  evicted, flushes, ages, scanned, stolen);
+	ktap_note("%ld entries cleared without a flush of their own", evicted);
+	ktap_note("%ld flushes, %ld debts paid by ticks", flushes, ages);
+	ktap_note("%ld pages scanned for %ld evicted", scanned, stolen);
 	/* Others settle, too, once the first of them were evicted by flushes. */
 	ENSURE(evicted > MANY - MANY / 8, "%ld of %d entries", evicted, MANY);
 	ENSURE(flushes + ages > 0 && flushes <= MANY / BATCH + 1,

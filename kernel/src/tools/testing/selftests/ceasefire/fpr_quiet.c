@@ -35,7 +35,7 @@ static struct tfile file;
 static int quiet_cpu, flag;
 
 /* Function calls and flushes that other CPUs have asked @quiet_cpu for. */
-static long interrupts(void)
+static long times_asked(void)
 {
 	FILE *f = fopen("/proc/interrupts", "r");
 	char line[4096];
@@ -159,10 +159,10 @@ static long repeat(void (*work)(void), int with)
 	int i;
 
 	flag = with;
-	before = interrupts();
+	before = times_asked();
 	for (i = 0; i < ROUNDS; i++)
 		work();
-	return interrupts() - before;
+	return times_asked() - before;
 }
 
 static void compare(void (*work)(void), enum place place)
