@@ -35,6 +35,7 @@
  * writing, the rest of munmap() under the downgraded lock.
  */
 #include <linux/compat.h>
+#include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
@@ -199,7 +200,7 @@ static bool fpr_any_bad(struct page *page, unsigned long nr)
 	smp_mb__after_atomic();
 	for (; nr--; page++)
 		bad |= PageHWPoison(page);
-	return bad;
+	return bad && !fpr_mutated(MUTATE_fpr_poison_unseen);
 }
 
 /*
@@ -256,6 +257,22 @@ static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
 	atomic_long_add(fresh[false], &owner->stale);
 	atomic_long_add(fresh[true], &self->stale);
 	return why;
+}
+
+/* Debug builds: makes the time long in which a frame has neither entry nor tag. */
+static void fpr_skip_pause(void)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u32 us = READ_ONCE(fpr_skip_delay_us);
+
+	if (!us)
+		return;
+	/* Others need this CPU, too: memory_failure() drains its lists. */
+	if (preemptible())
+		msleep(DIV_ROUND_UP(us, USEC_PER_MSEC));
+	else
+		mdelay(DIV_ROUND_UP(us, USEC_PER_MSEC));
+#endif
 }
 
 /*
@@ -351,6 +368,7 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	}
 	/* Entries cleared before the generation; see settle.c. */
 	smp_mb();
+	fpr_skip_pause();
 	rcu_read_lock();
 	why = fpr_tag_gather(tlb, ctx, &pages);
 	rcu_read_unlock();

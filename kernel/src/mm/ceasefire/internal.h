@@ -359,6 +359,7 @@ void fpr_arena_exit(struct fpr_ctx *ctx);
 	M(fpr_no_drain_pcp)	\
 	M(fpr_no_drain_compact)	\
 	M(fpr_no_poison_flush)	\
+	M(fpr_poison_unseen)	\
 	M(fpr_no_exit_drain)	\
 	M(fpr_no_shared_tag)	\
 	M(fpr_flush_everybody)	\
@@ -400,6 +401,7 @@ extern enum fpr_mutation fpr_mutation;
 extern u32 fpr_skip_local;
 extern u32 fpr_flush_delay_us;
 extern u32 fpr_tag_delay_us;
+extern u32 fpr_skip_delay_us;
 extern u64 fpr_first_generation;
 extern u64 fpr_arena_size;
 extern u32 fpr_id_max;

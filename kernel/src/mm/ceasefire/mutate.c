@@ -8,6 +8,7 @@
  *   skip_local		1: skip although only one CPU runs the process
  *   flush_delay_us	time between request and start of a process's flush
  *   tag_delay_us	time between reading the shared generation and storing it
+ *   skip_delay_us	time between clearing entries and tagging their frames
  *   first_generation	least generation of processes that start to use FPR
  *   force		Y: whole processes (PR_FPR_SET_AUTO) get it for whatever they
  *			map: anonymous memory, files of the dynamic linker
@@ -34,6 +35,7 @@ enum fpr_mutation fpr_mutation;
 u32 fpr_skip_local;
 u32 fpr_flush_delay_us;
 u32 fpr_tag_delay_us;
+u32 fpr_skip_delay_us;
 u64 fpr_first_generation;
 u64 fpr_arena_size = FPR_ARENA_SIZE;
 u32 fpr_id_max = FPR_ID_MAX;
@@ -88,6 +90,7 @@ static int __init fpr_mutate_init(void)
 	debugfs_create_u32("skip_local", 0600, dir, &fpr_skip_local);
 	debugfs_create_u32("flush_delay_us", 0600, dir, &fpr_flush_delay_us);
 	debugfs_create_u32("tag_delay_us", 0600, dir, &fpr_tag_delay_us);
+	debugfs_create_u32("skip_delay_us", 0600, dir, &fpr_skip_delay_us);
 	debugfs_create_u64("first_generation", 0600, dir,
 			   &fpr_first_generation);
 	debugfs_create_u64("arena_size", 0600, dir, &fpr_arena_size);

@@ -24,8 +24,8 @@
  */
 struct fpr_settings {
 	long enabled, pool_limit, parked_limit, stale_limit, debt_age_ms, evict;
-	long skip_local, flush_delay_us, tag_delay_us, first_generation;
-	long arena_size, id_max;
+	long skip_local, flush_delay_us, tag_delay_us, skip_delay_us;
+	long first_generation, arena_size, id_max;
 	long hugepages;
 };
 
@@ -54,6 +54,8 @@ void fpr_arena_size(unsigned long bytes);
 void fpr_flush_delay(unsigned int ms);
 /* Time that a munmap takes to note that a frame is shared; likewise. */
 void fpr_tag_delay(unsigned int ms);
+/* Time between clearing entries and tagging frames in a munmap; likewise. */
+void fpr_skip_delay(unsigned int ms);
 /* The newest identifier that a context can have; likewise. */
 void fpr_id_max(unsigned long id);
 /* The least generation of processes that use FPR later; likewise. */

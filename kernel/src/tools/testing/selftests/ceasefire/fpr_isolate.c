@@ -20,6 +20,7 @@
 #include "ktap.h"
 #include "map.h"
 #include "peer.h"
+#include "stranger.h"
 
 #define PAGES		1024
 #define OWN		0x5a
@@ -186,6 +187,84 @@ static void hard_in_use(void)
 	bad_in_use("hard");
 }
 
+/* So long is a munmap between clearing entries and tagging frames. */
+#define IN_FLIGHT_MS	3000
+
+/* What the other process has done, in memory of both. */
+static struct {
+	uint64_t frame;
+	bool begun;
+	double marked;
+} *in_flight;
+
+/* Not where the munmap is: the kernel does not give that CPU away. */
+static long pin_away(long cpu)
+{
+	pin_to_cpu((int)cpu);
+	return 0;
+}
+
+/* Waits until the munmap is under way. */
+static long give_up_in_flight(long unused)
+{
+	(void)unused;
+	while (!__atomic_load_n(&in_flight->begun, __ATOMIC_ACQUIRE))
+		;
+	sleep_ms(IN_FLIGHT_MS / 4);
+	/* "Failed": somebody else has a reference, the one who unmaps. */
+	frame_give_up("hard", in_flight->frame);
+	if (frame_flags(in_flight->frame) & KPF_HWPOISON)
+		in_flight->marked = seconds();
+	return 0;
+}
+
+/*
+ * A page turns out to be bad when its entry has gone and its frame has no tag
+ * yet: who gives it up finds nobody to flush for, so who unmaps it has to.
+ */
+static void hard_in_flight(void)
+{
+	long flushes = vmstat("fpr_flush_poison");
+	struct stranger other;
+	struct tfile f;
+	double begun, ended;
+	char *p, *q;
+
+	need_cpus(3);
+	in_flight = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ENSURE(in_flight != MAP_FAILED, "mmap: %m");
+	pin_to_cpu(0);
+	stranger_start(&other);
+	stranger_call(&other, pin_away, 2);
+	/* Tags have room, and the munmap is known to skip. */
+	p = stale(&f, ON_DISK);
+	choose_bad(p);
+	in_flight->frame = frames[bad];
+	full_flush();
+	q = fpr_map(&f, bad, 1, PROT_READ, MAP_SHARED);
+	peer_touch(q, 1);
+	stranger_ask(&other, give_up_in_flight, 0);
+	fpr_skip_delay(IN_FLIGHT_MS);
+	begun = seconds();
+	__atomic_store_n(&in_flight->begun, true, __ATOMIC_RELEASE);
+	MUST(munmap(q, PAGE));
+	ended = seconds();
+	PREMISE(in_flight->marked && in_flight->marked < ended,
+		"the frame was not marked in the %.1f s of the munmap",
+		ended - begun);
+	fpr_skip_delay(0);
+	checker_forbid(q, 1);
+	ENSURE(peer_count(q, 1, FAULTED) == 1,
+	       "the peer still reads the bad frame");
+	checker_allow(q, 1);
+	ENSURE(vmstat("fpr_flush_poison") > flushes, "no flush is counted");
+	stranger_answer(&other);
+	stranger_stop(&other);
+	file_drop(&f);
+	ENSURE(frame_take_back(in_flight->frame), "the frame is lost: %m");
+}
+
 /* A frame that is parked is free memory, for who looks at it from outside. */
 static void bad_parked(const char *how, enum place place)
 {
@@ -347,6 +426,7 @@ int main(int argc, char **argv)
 		{ "compaction", compaction, 0 },
 		{ "soft_in_use", soft_in_use, 0 },
 		{ "hard_in_use", hard_in_use, 0 },
+		{ "hard_in_flight", hard_in_flight, 0 },
 		{ "soft_parked", soft_parked, 0 },
 		{ "hard_parked", hard_parked, 0 },
 		{ "soft_parked_large", soft_parked_large, 0 },
