@@ -6,8 +6,11 @@
  * that takes effect, and nothing that was left between members is visible then.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/landlock.h>
 #include <linux/securebits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -76,6 +79,24 @@ static long enter_namespace(long unused)
 	return unshare(CLONE_NEWUSER);
 }
 
+/* Must not make block devices from now on: any rule makes a domain. */
+static long enter_domain(long unused)
+{
+	struct landlock_ruleset_attr attr = {
+		.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK,
+	};
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr,
+				   sizeof(attr), 0);
+	long result;
+
+	(void)unused;
+	if (ruleset < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -1;
+	result = syscall(SYS_landlock_restrict_self, ruleset, 0);
+	close(ruleset);
+	return result;
+}
+
 /* A thread alone: the C library would do it for all of them. */
 static void *change_groups_here(void *result)
 {
@@ -139,6 +160,19 @@ static void other_namespace(void)
 	changes(enter_namespace, "a process in another user namespace");
 }
 
+static void need_landlock(void)
+{
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0,
+		    LANDLOCK_CREATE_RULESET_VERSION) < 0)
+		ktap_skip("no Landlock");
+}
+
+static void other_domain(void)
+{
+	need_landlock();
+	changes(enter_domain, "a process in another Landlock domain");
+}
+
 /* It has made the choice, but maps something for the first time after that. */
 static void changes_first(long (*call)(long), const char *who)
 {
@@ -156,6 +190,12 @@ static void changes_first(long (*call)(long), const char *who)
 static void before_first(void)
 {
 	changes_first(change_groups, "a process with other groups");
+}
+
+static void domain_before_first(void)
+{
+	need_landlock();
+	changes_first(enter_domain, "a process in another Landlock domain");
 }
 
 /* What a child of the other process takes from a pool; it has exited. */
@@ -365,7 +405,9 @@ int main(int argc, char **argv)
 		{ "groups_of_thread", groups_of_thread, 0 },
 		{ "other_capability", other_capability, 0 },
 		{ "other_namespace", other_namespace, 0 },
+		{ "other_domain", other_domain, 0 },
 		{ "before_first", before_first, 0 },
+		{ "domain_before_first", domain_before_first, 0 },
 		{ "same_cloned", same_cloned, 0 },
 		{ "same_executed", same_executed, 0 },
 		{ "cloned_into_namespace", cloned_into_namespace, 0 },
