@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -143,3 +144,15 @@ def test_nothing_is_left_behind(lines: list[str]) -> None:
         line for line in lines if "ceasefire-" in line and not line.startswith(("{", "round "))
     ]
     assert "/run/none" not in lines
+
+
+def test_hostile_programs() -> None:
+    """Run the tests of test_record_hostile.py where tracing is possible."""
+    root = Path(__file__).resolve().parents[2]
+    tests = root / "cli" / "tests" / "test_record_hostile.py"
+    words = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)]
+    spec = GuestSpec(timeout=LIMIT, environment=(("CEASEFIRE_BUILD", str(build_dir())),))
+    result = run_guest(spec, words, name="pytest")
+    printed = result.stdout.decode(errors="replace")
+    assert result.check() == 0, printed
+    assert "skipped" not in printed
