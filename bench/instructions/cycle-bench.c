@@ -16,6 +16,7 @@
 #include "../common/counters.h"
 #include "../common/environment.h"
 #include "../common/util.h"
+#include "mark.h"
 #include "program.h"
 #include "../../lib/include/ceasefire.h"
 
@@ -23,6 +24,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +35,6 @@
 #define PAGE 4096UL
 #define FILE_PAGES 1024UL
 #define MAX_CASES 16
-/* An instruction that does nothing, which steps-plugin.c looks for. */
-#define MARK() __asm__ volatile("nopl 0x0cea5ef1(%%rax)" ::: "memory")
 #define SKIP_LOCAL "/sys/kernel/debug/ceasefire/skip_local"
 
 enum variant {
@@ -169,6 +169,9 @@ static const char help[] =
 "  --repeats N     repeats, all cases in turn (5)\n"
 "  --ms N          length of a sample (100)\n"
 "  --dir DIR       make the test file here ($TMPDIR, /tmp)\n"
+"  --peer          with a thread on another CPU that does nothing, so that there is\n"
+"                  somebody to interrupt; each sample lies between marks, for who\n"
+"                  counts instructions\n"
 "  --mark N        only N operations of each case, between marks for who steps\n"
 "                  through them: `ceasefire bench instructions --profile`\n"
 "  --json          JSON lines instead of text\n"
@@ -186,6 +189,7 @@ struct options {
 	uint64_t ns;
 	const char *folder;
 	bool json;
+	bool peer;
 };
 
 static void write_skip_local(const char *value)
@@ -313,7 +317,11 @@ static void measure(const struct options *options, const struct test *test,
 	}
 	counters_read(&before);
 	start = now_ns();
+	if (options->peer)
+		MARK();
 	test->run(test, variant == PLAIN ? 0 : MAP_FPR, count);
+	if (options->peer)
+		MARK();
 	took = test->command ? program_ns : now_ns() - start;
 	counters_read(&after);
 	counters_subtract(&after, &before);
@@ -334,6 +342,29 @@ static void measure(const struct options *options, const struct test *test,
 	counters_print_json(&after, stdout);
 	printf("}\n");
 	fflush(stdout);
+}
+
+static void *do_nothing(void *cpu)
+{
+	run_on_cpu(*(int *)cpu);
+	for (;;)
+		__asm__ volatile("pause" ::: "memory");
+	return NULL;
+}
+
+/* Runs on another CPU from now on, and so this process does. */
+static void start_peer(void)
+{
+	static int cpu;
+	pthread_t thread;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		die(EXIT_USAGE, "--peer needs two CPUs");
+	cpu = nth_cpu(1);
+	run_on_cpu(nth_cpu(0));
+	if (pthread_create(&thread, NULL, do_nothing, &cpu))
+		die(EXIT_FAILED, "no thread");
+	sleep_ns(50000000);
 }
 
 static void choose_case(struct options *options, const char *name)
@@ -406,6 +437,7 @@ static void parse(struct options *options, int argc, char **argv)
 		{ "repeats", required_argument, NULL, 'r' },
 		{ "ms", required_argument, NULL, 'm' },
 		{ "dir", required_argument, NULL, 'd' },
+		{ "peer", no_argument, NULL, 'e' },
 		{ "mark", required_argument, NULL, 'k' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "list", no_argument, NULL, 'l' },
@@ -441,6 +473,9 @@ static void parse(struct options *options, int argc, char **argv)
 		case 'k':
 			options->marked = parse_number("--mark", optarg, 1, 1000);
 			break;
+		case 'e':
+			options->peer = true;
+			break;
 		case 'j':
 			options->json = true;
 			break;
@@ -475,6 +510,8 @@ int main(int argc, char **argv)
 	signal(SIGTERM, stop_on_signal);
 	prepare(&options);
 	make_neighbour();
+	if (options.peer)
+		start_peer();
 	if (options.json)
 		print_environment_json("cycle-bench", stdout);
 

@@ -4,7 +4,8 @@
 list, run and compare are about suites: benchmarks without FPR, with it, and with what one would
 use instead, interleaved in the same boot. munmap runs the five thread mixes of the FPR paper with
 MAP_FPR and without it. instructions counts what one mmap-read-munmap cycle costs the kernel.
-idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it.
+idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it,
+beside-cost that a program is as fast beside one that uses FPR as beside one that does not.
 report shows results again; keep makes them small enough for the repository.
 
 In an emulated guest only counts, ratios and instructions mean something; no time is shown.
@@ -12,7 +13,7 @@ In an emulated guest only counts, ratios and instructions mean something; no tim
 
 import argparse
 
-from ceasefire.bench import instructions, munmap, report
+from ceasefire.bench import beside, instructions, munmap, report
 from ceasefire.bench.suite import keep, verbs
 
 _SUITES = {"list": verbs.list_main, "run": verbs.run_main, "compare": verbs.compare_main}
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, module, text in (
         ("munmap", munmap, "the five munmap cases: shootdowns and throughput, on against off"),
         ("instructions", instructions, "instructions of one operation, against a stock kernel"),
+        ("beside-cost", beside, "the cost of FPR for programs beside one that uses it"),
         ("report", report, "tables, plots, the page, or a text of earlier results"),
         ("keep", keep, "keep results in the repository, for docs/results.md"),
     ):
@@ -48,6 +50,8 @@ def main(args: argparse.Namespace) -> int:
         return instructions.main(args)
     if args.kind == "idle-cost":
         return instructions.idle_main(args)
+    if args.kind == "beside-cost":
+        return beside.main(args)
     if args.kind == "keep":
         return keep.main(args)
     return report.main(args)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from ceasefire.bench import plan, records, steps
+from ceasefire.bench import beside, plan, records, steps
 from ceasefire.bench.munmap import judge
 from ceasefire.bench.records import CycleSample
 from ceasefire.bench.store import ResultFolder
@@ -25,6 +25,10 @@ from ceasefire.vm.command import DISK_DIR
 from ceasefire.vm.spec import DiskSpec
 
 IDLE_CASES = ("page-fault", "mmap-munmap", "mmap-read-munmap-1", "write-null", "write-file")
+# Those that are counted with another CPU, too.
+SKIP_CASES = ("mmap-read-munmap-1", "mmap-read-munmap-4", "mmap-read-munmap-16", "mmap-munmap")
+# Limits flush now and then.
+_FLUSHED = 0.05
 IDLE_LIMIT_PERCENT = 0.5
 # Programs that map nothing, one run each; TEXT is a file in memory.
 PROGRAMS = {
@@ -101,8 +105,33 @@ def main(args: argparse.Namespace) -> int:
         return _profile(args.profile, kernels)
     place = ["--dir", f"{DISK_DIR}/0"]
     samples = _measure(args, "instructions", kernels, place, disks=steps.DISKS)
+    if "run" in kernels:
+        samples += _skips(args.repeats)
     print_costs(costs_of(samples))
     return 0
+
+
+def _skips(repeats: str) -> list[CycleSample]:
+    """Count cycles that skip: another CPU runs the process, too.
+
+    With one CPU there is nobody to interrupt, and munmap() flushes that CPU instead.
+    """
+    progress("run kernel under -icount, two CPUs, about a minute")
+    program = plan.find_tool("cycle-bench", "instructions")
+    words = [str(program), "--json", "--peer", "--variant", "fpr", "--ms", "20"]
+    words += ["--repeats", str(_number("--repeats", repeats) + 1), "--dir", f"{DISK_DIR}/0"]
+    for case in SKIP_CASES:
+        words += ["--case", case]
+    samples = []
+    for line in beside.count(words, "cycle", cpus=2):
+        # The first ones ask for the memory of tags.
+        if line["type"] != "cycle" or line["repeat"] == 0:
+            continue
+        if line["counters"]["nr_tlb_remote_flush"] > line["ops"] * _FLUSHED:
+            raise Failure(f"{line['case']}: flushes were sent, not skipped")
+        cost = line["instructions"] / line["ops"]
+        samples.append(CycleSample("run", 0, line["case"], "fpr, skip", cost))
+    return samples
 
 
 def parse_profile(wanted: str) -> tuple[str, str]:
