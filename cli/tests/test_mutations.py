@@ -8,7 +8,7 @@ from tests.driver.suites import load
 
 
 def _mutations() -> set[str]:
-    header = (ROOT / "kernel/src/mm/ceasefire/internal.h").read_text(encoding="utf-8")
+    header = (ROOT / "kernel/src/mm/ceasefire/mutate.h").read_text(encoding="utf-8")
     return set(re.findall(r"^\tM\((\w+)\)", header, re.MULTILINE))
 
 

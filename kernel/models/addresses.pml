@@ -5,7 +5,7 @@
  * arena wraps, or because a mapping is placed there by MAP_FIXED, mremap(), brk,
  * a stack. CPUs use the address only while it is mapped, and come and go.
  *
- * Follows fpr_arena_get(), __fpr_va_claim() and fpr_arena_settle(); everything
+ * Follows cf_arena_get(), __cf_va_claim() and cf_arena_settle(); everything
  * that changes mappings has mmap_lock for writing, so it is one process here.
  */
 #include "cpu.h"

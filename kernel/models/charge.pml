@@ -6,15 +6,15 @@
  *
  * One context comes after the other, pages are freed all the time.
  *
- * Follows __fpr_keep_charge(), fpr_charge_take(), __fpr_park() and
- * fpr_contexts_dec().
+ * Follows __cf_keep_charge(), cf_charge_take(), __cf_park() and
+ * cf_contexts_dec().
  */
 #define CONTEXTS 2
 #define PAGES 2
 
-bool used;		/* fpr_used */
+bool used;		/* cf_used */
 bool reached;		/* a context is alive that can reach the frames */
-byte kept;		/* fpr_nr_kept */
+byte kept;		/* cf_nr_kept */
 byte freed;
 
 /* uncharge_folio(), then free_unref_page(). */
@@ -54,7 +54,7 @@ proctype Lives() {
 		used = true;
 		reached = true;
 		reached = false;
-		/* fpr_contexts_dec() */
+		/* cf_contexts_dec() */
 #ifdef MUTATE_cleared_anyway
 		used = false
 #else

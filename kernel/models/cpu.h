@@ -181,7 +181,7 @@ inline switch_out(c) {
 
 /*
  * flush_tlb_mm_range(): takes its number, asks those who run the process, waits.
- * Credits itself if it is full, see __fpr_flush_completed().
+ * Credits itself if it is full, see __cf_flush_completed().
  */
 inline flush_tlb_mm(f, everything) {
 	byte to;

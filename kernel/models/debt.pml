@@ -5,7 +5,7 @@
  * note back, looks, and flushes. When nobody skips any more and no work is queued,
  * nothing may be owed: parked frames would stay for ever.
  *
- * Follows fpr_owe() and fpr_age_work(), in which xchg() keeps the two steps of
+ * Follows cf_owe() and cf_age_work(), in which xchg() keeps the two steps of
  * each in order.
  */
 #define SKIPS 2
@@ -13,7 +13,7 @@
 
 byte started = 1;	/* tlb_gen */
 byte completed = 1;
-byte skipped;		/* fpr_ctx.skipped: 0, or a generation and 1 */
+byte skipped;		/* cf_ctx.skipped: 0, or a generation and 1 */
 bool owed;
 bool queued;
 byte threads = THREADS;

@@ -9,7 +9,7 @@
  * removes the entry in the end, each under the lock of the page table. Frames may
  * have no room for a tag, and the process may get its context late.
  *
- * Follows __fpr_young_cleared(), __fpr_evicted() and fpr_ctx_create().
+ * Follows __fpr_young_cleared(), __fpr_evicted() and cf_ctx_create().
  */
 #ifdef LATE
 #define HAS_CONTEXT context
@@ -28,8 +28,8 @@ bool pte = true;	/* the entry is present */
 bool young;		/* its accessed bit */
 bool cached = true;	/* the frame has the page: nobody else uses it */
 byte tag;		/* 0: none, else a generation and 1, like the next two */
-byte untracked;		/* fpr_ctx.untracked: bits that no tag tells of */
-byte born;		/* fpr_ctx.born: bits that were cleared without a context */
+byte untracked;		/* cf_ctx.untracked: bits that no tag tells of */
+byte born;		/* cf_ctx.born: bits that were cleared without a context */
 bool pending;		/* mm_tlb_flush_pending() */
 bool over;
 
@@ -131,7 +131,7 @@ active proctype Reclaim() {
 	over = true
 }
 
-/* fpr_ctx_create(): the context is there for all to see before @born is read. */
+/* cf_ctx_create(): the context is there for all to see before @born is read. */
 #ifdef LATE
 active proctype Creates() {
 #ifndef MUTATE_evict_inherited

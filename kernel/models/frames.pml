@@ -5,8 +5,8 @@
  * flush, freed (parked or not), recycled, drained, and taken by a stranger, while
  * CPUs run and leave the process and others flush, everything or a part.
  *
- * Follows __fpr_skip_flush() (skip), fpr_pool_add() and fpr_pool_release(),
- * fpr_settle_one() (drain), fpr_settle_by_ticks() and __fpr_tick().
+ * Follows __fpr_skip_flush() (skip), cf_pool_add() and cf_pool_release(),
+ * cf_settle_one() (drain), fpr_settle_by_ticks() and __cf_tick().
  */
 #include "cpu.h"
 #include "ticks.h"
@@ -19,7 +19,7 @@ mtype = { CACHE, PARKED, TAKEN, FREE, STRANGER };
 mtype frame = CACHE;
 bool pte;		/* the process maps the frame */
 byte tag;		/* 0: none, else the generation of the skip and 1 */
-bool pool;		/* fpr_ctx.lock */
+bool pool;		/* cf_ctx.lock */
 bool over;		/* nothing is unmapped any more */
 
 #ifdef MUTATE_credit_started
@@ -86,7 +86,7 @@ active proctype Unmap() {
 		tag = gen + 1;
 #endif
 drop:		skip;
-		/* __fpr_park() */
+		/* __cf_park() */
 		if
 #ifdef MUTATE_no_park
 		:: true -> frame = FREE
@@ -114,7 +114,7 @@ drop:		skip;
 	over = true
 }
 
-/* fpr_settle_one(): take the frame, flush, release. */
+/* cf_settle_one(): take the frame, flush, release. */
 #ifdef DRAINS
 active proctype Drain() {
 	byte n;
@@ -174,7 +174,7 @@ active proctype FlusherBeside() {
 #ifdef TICKS
 active proctype Age() {
 	settle_by_ticks();
-	/* fpr_release_clean() */
+	/* cf_release_clean() */
 	atomic { !pool -> pool = true };
 	d_step {
 		if

@@ -19,8 +19,8 @@
  * flushed before the generation is credited. A frame that two contexts can reach
  * gets the shared tag, which nobody settles here (shared.pml).
  *
- * Follows fpr_group_enter(), fpr_group_change(), fpr_group_end(), fpr_group_flush(),
- * fpr_owes_skips(), fpr_tag_ctx() and __fpr_recycle().
+ * Follows cf_group_enter(), cf_group_change(), cf_group_end(), cf_group_flush(),
+ * cf_owes_skips(), cf_tag_ctx() and __fpr_recycle().
  */
 #define A 0		/* comes and goes */
 #define B 1		/* is in the group from the start */
@@ -49,7 +49,7 @@ bool pte[2];
 bool holds[2];		/* a CPU has a translation */
 bool listed[2];		/* in the list of members */
 bool group[2];		/* ctx->group */
-bool chosen[2] = true;	/* mm->fpr_group */
+bool chosen[2] = true;	/* mm->cf_group */
 byte leaving[2];	/* ctx->leaving */
 bool mmap_lock;		/* of A, if rights are changed */
 bool inside[2];		/* has agreed to be in the group, and may be in it yet */
@@ -120,7 +120,7 @@ end:	do
 	od
 }
 
-/* fpr_owe(), then fpr_tag_combine() */
+/* cf_owe(), then cf_tag_combine() */
 inline store(owner, now) {
 #ifdef PROTECTS
 	owe(owner, now);

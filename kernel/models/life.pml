@@ -6,8 +6,8 @@
  * Somebody else frees the frame, and finds a context by the id in the tag; reclaim
  * tags for X until its tables are gone; Y is drained.
  *
- * Follows fpr_ctx_create(), __fpr_exit_begin(), __fpr_exit_end(), fpr_pool_hold(),
- * fpr_pool_release() and fpr_tag_combine().
+ * Follows cf_ctx_create(), __cf_exit_begin(), __cf_exit_end(), cf_pool_hold(),
+ * cf_pool_release() and cf_tag_combine().
  */
 #define X 0
 #define Y 1
@@ -68,7 +68,7 @@ end:	do
 	od
 }
 
-/* fpr_tag_combine(): two tags with the same id. */
+/* cf_tag_combine(): two tags with the same id. */
 inline put_tag(gen) {
 	d_step {
 		if
@@ -89,7 +89,7 @@ inline unmap(c) {
 	fi
 }
 
-/* fpr_pool_hold(): parked with whom the tag names, or free. */
+/* cf_pool_hold(): parked with whom the tag names, or free. */
 inline hold() {
 	readers++;
 	who = found;
@@ -116,7 +116,7 @@ inline hold() {
 	d_step { who = 0; readers-- }
 }
 
-/* fpr_pool_take() */
+/* cf_pool_take() */
 inline take(c) {
 	LOCK(ctx[c].lock);
 	d_step {
@@ -136,7 +136,7 @@ end:	d_step { frame == CACHE && !users -> frame = TAKEN };
 	hold()
 }
 
-/* fpr_settle_one(). What it has flushed for is clean, whatever the tag says. */
+/* cf_settle_one(). What it has flushed for is clean, whatever the tag says. */
 proctype Drains() {
 	bool taken;
 	byte gen, who;
@@ -162,7 +162,7 @@ proctype First() {
 	:: unmap(X)
 	:: true -> skip
 	fi;
-	/* __fpr_exit_begin() */
+	/* __cf_exit_begin() */
 #ifndef MUTATE_exit_early
 	ctx[X].lives = false;
 #endif
@@ -191,7 +191,7 @@ proctype First() {
 		ptl = false
 	}
 	ctx[X].lives = false;
-	/* __fpr_exit_end() */
+	/* __cf_exit_end() */
 #ifndef MUTATE_free_no_rcu
 	!readers;
 #endif
@@ -202,7 +202,7 @@ proctype First() {
 #endif
 }
 
-/* fpr_ctx_create() */
+/* cf_ctx_create() */
 proctype Second() {
 end:	found == NOBODY;
 	if

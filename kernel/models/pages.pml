@@ -6,7 +6,7 @@
  * context after the other, until no frame of it can be reached. One of the two is
  * also flushed for another reason.
  *
- * Follows fpr_pool_hold(), fpr_pool_stale() and fpr_pool_release(). Of flushes
+ * Follows cf_pool_hold(), cf_pool_stale() and cf_pool_release(). Of flushes
  * there is only what frames.pml shows. A frame that both can reach has the shared
  * tag, whose flush is one of both.
  */
@@ -68,7 +68,7 @@ end:	do
 	od
 }
 
-/* fpr_tag_combine() */
+/* cf_tag_combine() */
 inline tag_frame(f, me, gen) {
 	d_step {
 		if
@@ -104,7 +104,7 @@ proctype Process(byte me) {
 	}
 }
 
-/* fpr_pool_hold(): page @p waits with the first that can reach a frame of it. */
+/* cf_pool_hold(): page @p waits with the first that can reach a frame of it. */
 inline hold(p) {
 	d_step {
 		if
@@ -172,7 +172,7 @@ proctype Flusher() {
 	flush(X)
 }
 
-/* fpr_settle_one() */
+/* cf_settle_one() */
 proctype Drains(byte me) {
 	byte p, gen;
 

@@ -9,8 +9,8 @@
  * Follows __fpr_skip_flush(), fpr_has_keys(), __fpr_recycle(), __fpr_mprotect().
  */
 bool lock;		/* mmap_lock, held for writing or through a munmap() */
-bool pool;		/* fpr_ctx.lock */
-bool keyed;		/* fpr_ctx.keyed: some mapping has had a key */
+bool pool;		/* cf_ctx.lock */
+bool keyed;		/* cf_ctx.keyed: some mapping has had a key */
 bool v_key;		/* V has one */
 bool parked;
 bool secret;		/* the frame has what V shows */

@@ -9,8 +9,8 @@
  * Of CPUs and their flushes there is only what frames.pml shows: who is asked has
  * flushed before the generation is credited.
  *
- * Follows fpr_tag_gather(), fpr_tag_frame(), fpr_tag_cover(), fpr_flush_shared()
- * and fpr_take_shared_generation().
+ * Follows fpr_tag_gather(), cf_tag_frame(), cf_tag_cover(), cf_flush_shared()
+ * and cf_take_shared_generation().
  */
 #define X 0
 #define Y 1
@@ -36,7 +36,7 @@ byte completed[COUNTERS] = 1;
 /* Where more is flushed beside that, the search is long enough without. */
 #if !defined(OWN) && !defined(OWN_BESIDE) && !defined(ALL_BESIDE)
 #define NOTES
-byte skipped[2];	/* fpr_ctx.skipped: 0, or a generation and 1 */
+byte skipped[2];	/* cf_ctx.skipped: 0, or a generation and 1 */
 #endif
 bool listed[2];		/* has a context that others find */
 bool pte[2];
@@ -85,7 +85,7 @@ end:	do
 	od
 }
 
-/* fpr_owe(), fpr_note_left() */
+/* cf_owe(), cf_note_left() */
 inline note(who) {
 #ifdef NOTES
 	left = started[SELF(who)];
@@ -126,7 +126,7 @@ again:		skip;
 #ifdef MUTATE_no_shared_tag
 		stale = false;
 #endif
-		/* fpr_tag_combine(): what to store; @now is its generation. */
+		/* cf_tag_combine(): what to store; @now is its generation. */
 		if
 		:: old_id == me && old_gen >= gen -> goto done
 		:: old_id != me && stale ->
@@ -145,7 +145,7 @@ again:		skip;
 		:: atomic { !(slot.id == old_id && slot.gen == old_gen) -> goto again }
 		fi;
 #ifndef MUTATE_no_cover
-		/* fpr_tag_cover() */
+		/* cf_tag_cover() */
 		do
 		:: id == S && now != started[S] ->
 			now = started[S];
@@ -171,7 +171,7 @@ done:		skip;
 #endif
 }
 
-/* fpr_credit(); flushes may end in another order than they began. */
+/* cf_credit(); flushes may end in another order than they began. */
 inline credit(who, number) {
 	d_step {
 		if
@@ -239,7 +239,7 @@ proctype All() {
 #endif
 }
 
-/* __fpr_tick(), or a CPU that comes back. */
+/* __cf_tick(), or a CPU that comes back. */
 #ifdef TICKS
 byte awaited[2];
 byte caught[2];
@@ -263,7 +263,7 @@ inline await(who) {
 	fi
 }
 
-/* fpr_take_shared_generation() and fpr_shared_caught_up() */
+/* cf_take_shared_generation() and cf_shared_caught_up() */
 proctype Age() {
 	byte gen;
 

@@ -5,7 +5,7 @@
  * frees it. CPUs walk, also ahead of what they execute, so a CPU in lazy mode
  * does, too; and they keep the upper entry in a paging-structure cache.
  *
- * cpu[].holds is that cache here. Follows fpr_arena_settle(), which frees tables
+ * cpu[].holds is that cache here. Follows cf_arena_settle(), which frees tables
  * through a gather: freed_tables asks lazy CPUs, too, where a flush of pages
  * leaves them alone, and RCU waits for those that are leaving the process.
  */

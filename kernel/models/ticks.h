@@ -3,14 +3,14 @@
  * Settling without interrupts (Promela): a generation is taken, each CPU catches
  * up at its next tick or when it comes back, and what it was taken for is paid.
  *
- * Follows fpr_settle_by_ticks() and __fpr_tick(). Used by the models whose CPUs
+ * Follows fpr_settle_by_ticks() and __cf_tick(). Used by the models whose CPUs
  * are those of cpu.h.
  */
-byte awaited;		/* fpr_ctx.awaited: ticks shall catch up */
+byte awaited;		/* cf_ctx.awaited: ticks shall catch up */
 
 #define RUNS(c) (cpu[c].loaded == MM && !cpu[c].lazy)
 
-/* __fpr_tick(), a hard interrupt. */
+/* __cf_tick(), a hard interrupt. */
 inline tick(c) {
 	byte seen;
 
@@ -41,7 +41,7 @@ inline settle_by_ticks() {
 #endif
 #ifndef MUTATE_no_wait
 	for (c : 0 .. CPUS - 1) {
-		/* fpr_cpu_caught_up(); with the ASID of before, any generation. */
+		/* cf_cpu_caught_up(); with the ASID of before, any generation. */
 		cpu[c].loaded == OTHER || cpu[c].lazy ||
 		(cpu[c].loaded == MM && (!cpu[c].asid || cpu[c].gen >= gen))
 	}

@@ -7,14 +7,14 @@
  * Frames have the shared tag, which is settled when the last context goes; all
  * other debts are always owed here, frames.pml and evict.pml have them.
  *
- * Follows fpr_contexts_inc(), fpr_contexts_dec(), fpr_settle_shared_idle(),
- * __fpr_skip_flush() and __fpr_park(). What is read late is shown by evict.pml
- * for accessed bits, and argued at fpr_used for the rest.
+ * Follows cf_contexts_inc(), cf_contexts_dec(), cf_settle_shared_idle(),
+ * __fpr_skip_flush() and __cf_park(). What is read late is shown by evict.pml
+ * for accessed bits, and argued at cf_used for the rest.
  */
 #define PROCESSES 3
 
-bool used;		/* fpr_used */
-bool lock;		/* fpr_count_lock */
+bool used;		/* cf_used */
+bool lock;		/* cf_count_lock */
 byte contexts;
 byte started = 1;	/* of the shared context */
 byte completed = 1;
@@ -45,13 +45,13 @@ proctype Unmaps(byte p) {
 	unmapped[p] = true
 }
 
-/* fpr_settle_shared_idle() */
+/* cf_settle_shared_idle() */
 inline settle_idle() {
 	started++;
 	completed = started
 }
 
-/* fpr_contexts_dec() */
+/* cf_contexts_dec() */
 inline uncount() {
 	LOCK;
 	contexts--;

@@ -7,8 +7,8 @@
  * else; and a page that was zeroed when it was freed is zero when it is handed
  * out, whatever was written in between.
  *
- * Follows fpr_tag_gather(), __fpr_park(), fpr_pool_add(), __fpr_recycle(),
- * __fpr_recycle_anon(), fpr_pool_release() and fpr_wipe().
+ * Follows fpr_tag_gather(), __cf_park(), cf_pool_add(), __fpr_recycle(),
+ * __fpr_recycle_anon(), cf_pool_release() and cf_wipe().
  */
 #include "cpu.h"
 
@@ -22,7 +22,7 @@ bool pte = true;	/* the page is mapped; by a stranger or a file it is not */
 bool zero;		/* its contents */
 byte tag;		/* 0: none, else generation and 1 */
 bool writable;		/* the tag says that it can be written to */
-bool parked_writable;	/* FPR_PARKED_WRITABLE in page->private */
+bool parked_writable;	/* CF_PARKED_WRITABLE in page->private */
 bool over;
 
 #define RUNS(c) (cpu[c].loaded == MM && !cpu[c].lazy)
@@ -42,7 +42,7 @@ end:	do
 	od
 }
 
-/* fpr_wipe() */
+/* cf_wipe() */
 inline wipe() {
 #ifndef MUTATE_unwiped
 	zero = true
@@ -51,7 +51,7 @@ inline wipe() {
 #endif
 }
 
-/* Under fpr_ctx.lock: parked, or not any more. */
+/* Under cf_ctx.lock: parked, or not any more. */
 inline pool_add() {
 	d_step {
 		if
@@ -131,7 +131,7 @@ active proctype Program() {
 	over = true
 }
 
-/* A drain: fpr_pool_take(), fpr_flush(), fpr_pool_release(). */
+/* A drain: cf_pool_take(), cf_flush(), cf_pool_release(). */
 active proctype Drains() {
 	bool stale;
 

@@ -7,7 +7,7 @@
 #ifndef _LINUX_CEASEFIRE_EVENTS_H
 #define _LINUX_CEASEFIRE_EVENTS_H
 
-#ifdef CONFIG_CEASEFIRE_FPR
+#ifdef CONFIG_CEASEFIRE_CORE
 
 #define CEASEFIRE_VM_EVENTS(E)						\
 	/* mmap() with MAP_FPR: honoured, or why not */			\
@@ -76,7 +76,7 @@
 #define CEASEFIRE_NODE_STAT_NAMES	"nr_fpr_parked",
 
 /* Of each memory control group: those that it pays for; mm/ceasefire/charge.c. */
-#define CEASEFIRE_MEMCG_COUNTERS	atomic_long_t fpr_parked
+#define CEASEFIRE_MEMCG_COUNTERS	atomic_long_t cf_parked
 
 #define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
 #define CEASEFIRE_VM_EVENT_NAME(item, name)	name,
@@ -92,6 +92,6 @@
 #define CEASEFIRE_VM_EVENT_ITEMS
 #define CEASEFIRE_VM_EVENT_NAMES
 
-#endif /* CONFIG_CEASEFIRE_FPR */
+#endif /* CONFIG_CEASEFIRE_CORE */
 
 #endif /* _LINUX_CEASEFIRE_EVENTS_H */

@@ -39,7 +39,7 @@ static inline void fpr_munmap_begin(struct mmu_gather *tlb,
 				    struct vma_munmap_struct *vms,
 				    struct ma_state *mas_detach)
 {
-	if (fpr_on())
+	if (cf_on())
 		__fpr_munmap_begin(tlb, vms, mas_detach);
 }
 
@@ -48,7 +48,7 @@ static inline bool fpr_munmap_keep_tables(struct mmu_gather *tlb,
 					  struct vma_munmap_struct *vms,
 					  struct ma_state *mas_detach)
 {
-	return fpr_on() && unlikely(tlb->mm->fpr) &&
+	return cf_on() && unlikely(tlb->mm->cf) &&
 	       __fpr_munmap_keep_tables(vms, mas_detach);
 }
 
@@ -76,7 +76,7 @@ static inline void fpr_gather_special(struct mmu_gather *tlb, pte_t pte)
 /* tlb_flush_mmu_tlbonly(): true if the flush is not needed now. */
 static inline bool fpr_skip_flush(struct mmu_gather *tlb)
 {
-	return fpr_on() &&
+	return cf_on() &&
 	       (unlikely(tlb->fpr) || IS_ENABLED(CONFIG_CEASEFIRE_DEBUG)) &&
 	       __fpr_skip_flush(tlb);
 }

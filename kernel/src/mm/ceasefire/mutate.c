@@ -22,23 +22,24 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "internal.h"
+#include "core/core.h"
+#include "fpr/fpr.h"
 
-#define FPR_MUTATION_NAME(name)	#name,
+#define CF_MUTATION_NAME(name)	#name,
 
-static const char * const fpr_mutation_names[] = {
+static const char * const cf_mutation_names[] = {
 	"none",
-	FPR_MUTATIONS(FPR_MUTATION_NAME)
+	CF_MUTATIONS(CF_MUTATION_NAME)
 };
 
-enum fpr_mutation fpr_mutation;
+enum cf_mutation cf_mutation;
 u32 fpr_skip_local;
-u32 fpr_flush_delay_us;
-u32 fpr_tag_delay_us;
+u32 cf_flush_delay_us;
+u32 cf_tag_delay_us;
 u32 fpr_skip_delay_us;
-u64 fpr_first_generation;
-u64 fpr_arena_size = FPR_ARENA_SIZE;
-u32 fpr_id_max = FPR_ID_MAX;
+u64 cf_first_generation;
+u64 cf_arena_size = CF_ARENA_SIZE;
+u32 cf_id_max = CF_ID_MAX;
 bool fpr_force;
 
 static int mutate_show(struct seq_file *m, void *v)
@@ -46,8 +47,8 @@ static int mutate_show(struct seq_file *m, void *v)
 	int i;
 
 	for (i = 0; i < MUTATE_NR; i++)
-		seq_printf(m, i == READ_ONCE(fpr_mutation) ? "[%s]\n" : "%s\n",
-			   fpr_mutation_names[i]);
+		seq_printf(m, i == READ_ONCE(cf_mutation) ? "[%s]\n" : "%s\n",
+			   cf_mutation_names[i]);
 	return 0;
 }
 
@@ -62,10 +63,10 @@ static ssize_t mutate_write(struct file *file, const char __user *ubuf,
 	if (copy_from_user(name, ubuf, count))
 		return -EFAULT;
 	name[count] = '\0';
-	i = match_string(fpr_mutation_names, MUTATE_NR, strim(name));
+	i = match_string(cf_mutation_names, MUTATE_NR, strim(name));
 	if (i < 0)
 		return -EINVAL;
-	WRITE_ONCE(fpr_mutation, i);
+	WRITE_ONCE(cf_mutation, i);
 	return count;
 }
 
@@ -82,21 +83,21 @@ static const struct file_operations mutate_fops = {
 	.release = single_release,
 };
 
-static int __init fpr_mutate_init(void)
+static int __init cf_mutate_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("ceasefire", NULL);
 
 	debugfs_create_file("mutate", 0600, dir, NULL, &mutate_fops);
 	debugfs_create_u32("skip_local", 0600, dir, &fpr_skip_local);
-	debugfs_create_u32("flush_delay_us", 0600, dir, &fpr_flush_delay_us);
-	debugfs_create_u32("tag_delay_us", 0600, dir, &fpr_tag_delay_us);
+	debugfs_create_u32("flush_delay_us", 0600, dir, &cf_flush_delay_us);
+	debugfs_create_u32("tag_delay_us", 0600, dir, &cf_tag_delay_us);
 	debugfs_create_u32("skip_delay_us", 0600, dir, &fpr_skip_delay_us);
 	debugfs_create_u64("first_generation", 0600, dir,
-			   &fpr_first_generation);
-	debugfs_create_u64("arena_size", 0600, dir, &fpr_arena_size);
+			   &cf_first_generation);
+	debugfs_create_u64("arena_size", 0600, dir, &cf_arena_size);
 	debugfs_create_bool("force", 0600, dir, &fpr_force);
-	debugfs_create_u32("id_max", 0600, dir, &fpr_id_max);
+	debugfs_create_u32("id_max", 0600, dir, &cf_id_max);
 	pr_warn("ceasefire: built for testing, not secure\n");
 	return 0;
 }
-late_initcall(fpr_mutate_init);
+late_initcall(cf_mutate_init);

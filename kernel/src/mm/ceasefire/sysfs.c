@@ -11,22 +11,23 @@
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
-#include "internal.h"
+#include "core/core.h"
+#include "fpr/fpr.h"
 
 /* Whether new mappings get MAP_FPR and munmap() may skip. */
 bool fpr_enabled __read_mostly = IS_ENABLED(CONFIG_CEASEFIRE_FPR_DEFAULT_ON);
 
 /* Parked base pages of one context above which it is drained: 16 MiB. */
-unsigned long fpr_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
+unsigned long cf_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
 
 /* Of all contexts together; a share of the memory, see pressure.c. */
-unsigned long fpr_parked_limit __read_mostly = ULONG_MAX;
+unsigned long cf_parked_limit __read_mostly = ULONG_MAX;
 
 /* Frames that one context may still reach, above which munmap() flushes. */
-unsigned long fpr_stale_limit __read_mostly = ULONG_MAX;
+unsigned long cf_stale_limit __read_mostly = ULONG_MAX;
 
 /* How long something may be owed, in milliseconds, from the first skip on. */
-unsigned int fpr_debt_age_ms __read_mostly = 1000;
+unsigned int cf_debt_age_ms __read_mostly = 1000;
 
 /*
  * ceasefire=off, or a comma separated list of the mechanisms to switch on.
@@ -56,7 +57,7 @@ static ssize_t features_show(struct kobject *kobj, struct kobj_attribute *attr,
 static struct kobj_attribute features_attr = __ATTR_RO(features);
 
 /* Switches. */
-#define FPR_SWITCH(name, variable)					\
+#define CF_SWITCH(name, variable)					\
 static ssize_t name##_show(struct kobject *kobj,			\
 			   struct kobj_attribute *attr, char *buf)	\
 {									\
@@ -78,15 +79,15 @@ static ssize_t name##_store(struct kobject *kobj,			\
 									\
 static struct kobj_attribute name##_attr = __ATTR_RW(name)
 
-FPR_SWITCH(enabled, fpr_enabled);
-FPR_SWITCH(evict, fpr_evict_skips);
+CF_SWITCH(enabled, fpr_enabled);
+CF_SWITCH(evict, fpr_evict_skips);
 
 /* The three limits, in base pages. */
-#define FPR_LIMIT(name)							\
+#define CF_LIMIT(name)							\
 static ssize_t name##_show(struct kobject *kobj,			\
 			   struct kobj_attribute *attr, char *buf)	\
 {									\
-	return sysfs_emit(buf, "%lu\n", READ_ONCE(fpr_##name));		\
+	return sysfs_emit(buf, "%lu\n", READ_ONCE(cf_##name));		\
 }									\
 									\
 static ssize_t name##_store(struct kobject *kobj,			\
@@ -98,20 +99,20 @@ static ssize_t name##_store(struct kobject *kobj,			\
 									\
 	if (err)							\
 		return err;						\
-	WRITE_ONCE(fpr_##name, nr);					\
+	WRITE_ONCE(cf_##name, nr);					\
 	return count;							\
 }									\
 									\
 static struct kobj_attribute name##_attr = __ATTR_RW(name)
 
-FPR_LIMIT(pool_limit);
-FPR_LIMIT(parked_limit);
-FPR_LIMIT(stale_limit);
+CF_LIMIT(pool_limit);
+CF_LIMIT(parked_limit);
+CF_LIMIT(stale_limit);
 
 static ssize_t debt_age_ms_show(struct kobject *kobj,
 				struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%u\n", READ_ONCE(fpr_debt_age_ms));
+	return sysfs_emit(buf, "%u\n", READ_ONCE(cf_debt_age_ms));
 }
 
 static ssize_t debt_age_ms_store(struct kobject *kobj,
@@ -126,7 +127,7 @@ static ssize_t debt_age_ms_store(struct kobject *kobj,
 	/* A debt that is never settled is not on offer. */
 	if (ms < 2 || ms > 60 * MSEC_PER_SEC)
 		return -ERANGE;
-	WRITE_ONCE(fpr_debt_age_ms, ms);
+	WRITE_ONCE(cf_debt_age_ms, ms);
 	return count;
 }
 
@@ -135,7 +136,7 @@ static struct kobj_attribute debt_age_ms_attr = __ATTR_RW(debt_age_ms);
 static ssize_t parked_show(struct kobject *kobj, struct kobj_attribute *attr,
 			   char *buf)
 {
-	return sysfs_emit(buf, "%ld\n", fpr_parked());
+	return sysfs_emit(buf, "%ld\n", cf_parked());
 }
 
 static struct kobj_attribute parked_attr = __ATTR_RO(parked);
@@ -143,7 +144,7 @@ static struct kobj_attribute parked_attr = __ATTR_RO(parked);
 static ssize_t meminfo_show(struct kobject *kobj, struct kobj_attribute *attr,
 			    char *buf)
 {
-	return fpr_meminfo(buf);
+	return cf_meminfo(buf);
 }
 
 static struct kobj_attribute meminfo_attr = __ATTR_RO(meminfo);
@@ -151,7 +152,7 @@ static struct kobj_attribute meminfo_attr = __ATTR_RO(meminfo);
 static ssize_t contexts_show(struct kobject *kobj, struct kobj_attribute *attr,
 			     char *buf)
 {
-	return sysfs_emit(buf, "%u\n", fpr_ctx_count());
+	return sysfs_emit(buf, "%u\n", cf_ctx_count());
 }
 
 static struct kobj_attribute contexts_attr = __ATTR_RO(contexts);
@@ -159,7 +160,7 @@ static struct kobj_attribute contexts_attr = __ATTR_RO(contexts);
 static ssize_t groups_show(struct kobject *kobj, struct kobj_attribute *attr,
 			   char *buf)
 {
-	return sysfs_emit(buf, "%u\n", fpr_group_count());
+	return sysfs_emit(buf, "%u\n", cf_group_count());
 }
 
 static struct kobj_attribute groups_attr = __ATTR_RO(groups);
@@ -167,7 +168,7 @@ static struct kobj_attribute groups_attr = __ATTR_RO(groups);
 static ssize_t tag_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
 			      char *buf)
 {
-	return sysfs_emit(buf, "%lu\n", fpr_tags_bytes());
+	return sysfs_emit(buf, "%lu\n", cf_tags_bytes());
 }
 
 static struct kobj_attribute tag_bytes_attr = __ATTR_RO(tag_bytes);

@@ -36,7 +36,7 @@
 	EM(6, "untracked")		\
 	EMe(7, "vendor")
 
-/* Reasons of fpr_drain: enum fpr_drain_reason. */
+/* Reasons of fpr_drain: enum cf_drain_reason. */
 #define FPR_DRAIN_REASONS		\
 	EM(0, "limit")			\
 	EM(1, "age")			\
@@ -51,7 +51,7 @@
 	EM(10, "cgroup")		\
 	EMe(11, "exit")
 
-/* Who claims addresses: enum fpr_claim. */
+/* Who claims addresses: enum cf_claim. */
 #define FPR_CLAIMS			\
 	EM(0, "mmap")			\
 	EM(1, "mremap")			\

@@ -13,9 +13,9 @@ enum { PAGE = 4096, HUGE = 2 << 20 };
 #define BASE	0x7f0000000000UL
 #define SIZE	(64UL * PAGE)
 
-static struct fpr_arena new_arena(unsigned long size)
+static struct cf_arena new_arena(unsigned long size)
 {
-	return (struct fpr_arena) {
+	return (struct cf_arena) {
 		.base = BASE, .next = BASE + size, .settled = BASE + size,
 		.end = BASE + size,
 	};
@@ -23,85 +23,85 @@ static struct fpr_arena new_arena(unsigned long size)
 
 static void ranges(void)
 {
-	struct fpr_arena a = new_arena(SIZE);
+	struct cf_arena a = new_arena(SIZE);
 
 	a.next = a.end - 10 * PAGE;
 	a.settled = a.end - 4 * PAGE;
-	CHECK(fpr_arena_range(&a, a.end, a.end + PAGE) == FPR_RANGE_OUTSIDE);
-	CHECK(fpr_arena_range(&a, a.next - PAGE, a.next) == FPR_RANGE_OUTSIDE);
-	CHECK(fpr_arena_range(&a, a.end - PAGE, a.end) == FPR_RANGE_INSIDE);
-	CHECK(fpr_arena_range(&a, a.next, a.end) == FPR_RANGE_INSIDE);
-	CHECK(fpr_arena_range(&a, a.end - PAGE, a.end + PAGE) ==
-	      FPR_RANGE_STRADDLES);
-	CHECK(fpr_arena_range(&a, a.next - PAGE, a.next + PAGE) ==
-	      FPR_RANGE_STRADDLES);
-	CHECK(!fpr_arena_quarantined(&a, a.settled, a.end));
-	CHECK(fpr_arena_quarantined(&a, a.settled - PAGE, a.end));
-	CHECK(fpr_arena_quarantined(&a, a.base, a.next + PAGE));
-	CHECK(!fpr_arena_quarantined(&a, a.base, a.next));
+	CHECK(cf_arena_range(&a, a.end, a.end + PAGE) == CF_RANGE_OUTSIDE);
+	CHECK(cf_arena_range(&a, a.next - PAGE, a.next) == CF_RANGE_OUTSIDE);
+	CHECK(cf_arena_range(&a, a.end - PAGE, a.end) == CF_RANGE_INSIDE);
+	CHECK(cf_arena_range(&a, a.next, a.end) == CF_RANGE_INSIDE);
+	CHECK(cf_arena_range(&a, a.end - PAGE, a.end + PAGE) ==
+	      CF_RANGE_STRADDLES);
+	CHECK(cf_arena_range(&a, a.next - PAGE, a.next + PAGE) ==
+	      CF_RANGE_STRADDLES);
+	CHECK(!cf_arena_quarantined(&a, a.settled, a.end));
+	CHECK(cf_arena_quarantined(&a, a.settled - PAGE, a.end));
+	CHECK(cf_arena_quarantined(&a, a.base, a.next + PAGE));
+	CHECK(!cf_arena_quarantined(&a, a.base, a.next));
 	a.settled = a.next;
-	CHECK(!fpr_arena_quarantined(&a, a.next - PAGE, a.next + PAGE));
-	fpr_arena_enter(&a, a.end - PAGE);
+	CHECK(!cf_arena_quarantined(&a, a.next - PAGE, a.next + PAGE));
+	cf_arena_enter(&a, a.end - PAGE);
 	CHECK(a.settled == a.end - PAGE);
-	fpr_arena_enter(&a, a.end - 5 * PAGE);
+	cf_arena_enter(&a, a.end - 5 * PAGE);
 	CHECK(a.settled == a.end - PAGE);
 }
 
 static void placement(void)
 {
-	struct fpr_arena a = new_arena(8UL * HUGE);
+	struct cf_arena a = new_arena(8UL * HUGE);
 	unsigned long at;
 
-	at = fpr_arena_place(&a, a.end - PAGE, PAGE, 0, HUGE);
+	at = cf_arena_place(&a, a.end - PAGE, PAGE, 0, HUGE);
 	CHECK(at == a.end - 2 * PAGE);
 	/* Huge mappings coincide with the huge pages of the file. */
-	at = fpr_arena_place(&a, BASE + HUGE + 4 * PAGE, HUGE, 3 * PAGE, HUGE);
+	at = cf_arena_place(&a, BASE + HUGE + 4 * PAGE, HUGE, 3 * PAGE, HUGE);
 	CHECK(at == BASE + 3 * PAGE);
-	at = fpr_arena_place(&a, BASE + 2UL * HUGE + 2 * PAGE, HUGE, 3 * PAGE,
-			     HUGE);
+	at = cf_arena_place(&a, BASE + 2UL * HUGE + 2 * PAGE, HUGE, 3 * PAGE,
+			    HUGE);
 	CHECK(at == BASE + 3 * PAGE);
 	/* Where they would coincide begins below the arena. */
-	CHECK(!fpr_arena_place(&a, BASE + HUGE + 2 * PAGE, HUGE, 3 * PAGE,
-			       HUGE));
-	CHECK(!fpr_arena_place(&a, BASE, PAGE, 0, HUGE));
-	CHECK(!fpr_arena_place(&a, BASE - PAGE, PAGE, 0, HUGE));
-	CHECK(!fpr_arena_place(&a, 0, PAGE, 0, HUGE));
-	CHECK(!fpr_arena_place(&a, BASE + PAGE, 2 * PAGE, 0, HUGE));
-	CHECK(fpr_arena_place(&a, BASE + PAGE, PAGE, 0, HUGE) == BASE);
-	CHECK(!fpr_arena_place(&a, a.end, ~0UL - PAGE + 1, 0, HUGE));
+	CHECK(!cf_arena_place(&a, BASE + HUGE + 2 * PAGE, HUGE, 3 * PAGE,
+			      HUGE));
+	CHECK(!cf_arena_place(&a, BASE, PAGE, 0, HUGE));
+	CHECK(!cf_arena_place(&a, BASE - PAGE, PAGE, 0, HUGE));
+	CHECK(!cf_arena_place(&a, 0, PAGE, 0, HUGE));
+	CHECK(!cf_arena_place(&a, BASE + PAGE, 2 * PAGE, 0, HUGE));
+	CHECK(cf_arena_place(&a, BASE + PAGE, PAGE, 0, HUGE) == BASE);
+	CHECK(!cf_arena_place(&a, a.end, ~0UL - PAGE + 1, 0, HUGE));
 }
 
 /* Tables of the quarantine never go with a neighbour, all others may. */
 static void clamp(void)
 {
-	struct fpr_arena a = new_arena(SIZE);
+	struct cf_arena a = new_arena(SIZE);
 	unsigned long floor = 0, ceiling = 0;
 
 	/* Nothing under quarantine: as given. */
-	fpr_arena_clamp(&a, BASE - PAGE, BASE, &floor, &ceiling);
+	cf_arena_clamp(&a, BASE - PAGE, BASE, &floor, &ceiling);
 	CHECK(floor == 0 && ceiling == 0);
 
 	a.next = BASE + 4 * PAGE;
 	a.settled = BASE + 10 * PAGE;
-	fpr_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
+	cf_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
 	CHECK(floor == 0 && ceiling == a.next);
 	ceiling = BASE + 2 * PAGE;
-	fpr_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
+	cf_arena_clamp(&a, BASE, BASE + PAGE, &floor, &ceiling);
 	CHECK(ceiling == BASE + 2 * PAGE);
 	/* Right below the quarantine, and right above it. */
 	ceiling = 0;
-	fpr_arena_clamp(&a, BASE + 3 * PAGE, a.next, &floor, &ceiling);
+	cf_arena_clamp(&a, BASE + 3 * PAGE, a.next, &floor, &ceiling);
 	CHECK(floor == 0 && ceiling == a.next);
 
 	ceiling = 0;
-	fpr_arena_clamp(&a, a.settled, a.end, &floor, &ceiling);
+	cf_arena_clamp(&a, a.settled, a.end, &floor, &ceiling);
 	CHECK(floor == a.settled && ceiling == 0);
 	floor = a.settled + PAGE;
-	fpr_arena_clamp(&a, a.settled + 2 * PAGE, a.end, &floor, &ceiling);
+	cf_arena_clamp(&a, a.settled + 2 * PAGE, a.end, &floor, &ceiling);
 	CHECK(floor == a.settled + PAGE && ceiling == 0);
 
 	floor = 0;
-	fpr_arena_clamp(&a, BASE + 5 * PAGE, BASE + 6 * PAGE, &floor, &ceiling);
+	cf_arena_clamp(&a, BASE + 5 * PAGE, BASE + 6 * PAGE, &floor, &ceiling);
 	CHECK(floor == BASE + 5 * PAGE && ceiling == BASE + 6 * PAGE);
 }
 
@@ -122,7 +122,7 @@ static void flush_pages(unsigned char *state)
  */
 static int aba(unsigned int seed, bool wrap_settles)
 {
-	struct fpr_arena a = new_arena(SIZE);
+	struct cf_arena a = new_arena(SIZE);
 	unsigned char state[PAGES] = { 0 };
 	int i, round, bad = 0;
 
@@ -144,17 +144,17 @@ static int aba(unsigned int seed, bool wrap_settles)
 			     state[last] == LIVE; last++)
 				;
 			at = BASE + first * PAGE;
-			if (fpr_arena_range(&a, at, BASE + last * PAGE) !=
-			    FPR_RANGE_INSIDE) {
+			if (cf_arena_range(&a, at, BASE + last * PAGE) !=
+			    CF_RANGE_INSIDE) {
 				memset(state + first, FREE, last - first);
 				continue;
 			}
-			fpr_arena_enter(&a, BASE + last * PAGE);
+			cf_arena_enter(&a, BASE + last * PAGE);
 			memset(state + first, CACHED, last - first);
 			continue;
 		}
 		for (from = a.next;;) {
-			at = fpr_arena_place(&a, from, len, 0, HUGE);
+			at = cf_arena_place(&a, from, len, 0, HUGE);
 			if (!at) {
 				if (wrap_settles)
 					flush_pages(state);
@@ -181,9 +181,9 @@ static int aba(unsigned int seed, bool wrap_settles)
 		/* All that may be cached is under quarantine. */
 		for (i = 0; i < PAGES; i++)
 			if (state[i] == CACHED && wrap_settles)
-				bad += !fpr_arena_quarantined(&a,
-							      BASE + i * PAGE,
-							      BASE + i * PAGE + PAGE);
+				bad += !cf_arena_quarantined(&a,
+							     BASE + i * PAGE,
+							     BASE + i * PAGE + PAGE);
 	}
 	return bad;
 }

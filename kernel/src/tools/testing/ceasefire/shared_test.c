@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The shared tag against a small machine: two processes that unmap the same
- * frame, step by step as fpr_tag_frame() and fpr_tag_cover() in tags.c do it,
+ * frame, step by step as cf_tag_frame() and cf_tag_cover() in tags.c do it,
  * beside flushes of all CPUs and flushes of each process. Every state that can
  * be reached is visited once. Where nobody uses the frame any more, a tag that
  * says "clean" must mean that no CPU holds a translation.
@@ -24,7 +24,7 @@ struct process {
 	enum at at;
 	int cycles, own_flushes;
 	bool holds;		/* a CPU holds its translation */
-	bool stale;		/* locals of fpr_tag_frame() */
+	bool stale;		/* locals of cf_tag_frame() */
 	u64 started, completed, new, old, next;
 };
 
@@ -36,21 +36,21 @@ struct machine {
 	bool flushed;
 };
 
-static bool cover;		/* fpr_tag_cover(); without it to show why */
+static bool cover;		/* cf_tag_cover(); without it to show why */
 
 static bool is_stale(const struct machine *m, u64 tag)
 {
-	u32 id = fpr_tag_id(tag);
+	u32 id = cf_tag_id(tag);
 
-	if (id == FPR_ID_NONE)
+	if (id == CF_ID_NONE)
 		return false;
-	return fpr_gen_stale(fpr_tag_gen(tag), id == FPR_ID_SHARED ?
-			     m->completed : m->p[id - 1].completed);
+	return cf_gen_stale(cf_tag_gen(tag), id == CF_ID_SHARED ?
+			    m->completed : m->p[id - 1].completed);
 }
 
 static u64 shared_now(const struct machine *m)
 {
-	return fpr_tag_make(FPR_ID_SHARED, m->started);
+	return cf_tag_make(CF_ID_SHARED, m->started);
 }
 
 /* One step of a process; false if it has none. */
@@ -70,20 +70,20 @@ static bool run(struct machine *m, int who)
 		p->at = CLEARED;
 		return true;
 	case CLEARED:
-		p->new = fpr_tag_make((u32)who + 1, p->started);
+		p->new = cf_tag_make((u32)who + 1, p->started);
 		p->at = JUDGE;
 		p->old = m->slot;
 		if (p->old == p->new)
 			p->at = IDLE;
 		return true;
 	case JUDGE:
-		p->stale = p->old && fpr_tag_id(p->old) != fpr_tag_id(p->new) &&
+		p->stale = p->old && cf_tag_id(p->old) != cf_tag_id(p->new) &&
 			   is_stale(m, p->old);
 		p->at = COMBINE;
 		return true;
 	case COMBINE:
-		p->next = fpr_tag_combine(p->old, p->stale, p->new,
-					  p->stale ? shared_now(m) : 0);
+		p->next = cf_tag_combine(p->old, p->stale, p->new,
+					 p->stale ? shared_now(m) : 0);
 		p->at = p->next == p->old ? IDLE : STORE;
 		return true;
 	case STORE:
@@ -93,7 +93,7 @@ static bool run(struct machine *m, int who)
 			return true;
 		}
 		m->slot = p->next;
-		p->at = fpr_tag_id(p->next) == FPR_ID_SHARED && cover ?
+		p->at = cf_tag_id(p->next) == CF_ID_SHARED && cover ?
 			REREAD : IDLE;
 		return true;
 	case REREAD:

@@ -12,19 +12,19 @@
 
 static void fields(void)
 {
-	u64 tag = fpr_tag_make(5, 7);
+	u64 tag = cf_tag_make(5, 7);
 
-	CHECK(fpr_tag_id(tag) == 5);
-	CHECK(fpr_tag_gen(tag) == 7);
-	CHECK(fpr_tag_id(fpr_tag_make(FPR_ID_SHARED, 1)) == FPR_ID_SHARED);
-	CHECK(fpr_tag_gen(fpr_tag_make(1, FPR_TAG_GEN_MASK)) ==
-	      FPR_TAG_GEN_MASK);
-	CHECK(fpr_tag_id(fpr_tag_make(1, ~0ULL)) == 1);
-	CHECK(FPR_ID_MAX < FPR_ID_SHARED);
-	CHECK(fpr_tag_make(1, 0) != 0);
+	CHECK(cf_tag_id(tag) == 5);
+	CHECK(cf_tag_gen(tag) == 7);
+	CHECK(cf_tag_id(cf_tag_make(CF_ID_SHARED, 1)) == CF_ID_SHARED);
+	CHECK(cf_tag_gen(cf_tag_make(1, CF_TAG_GEN_MASK)) ==
+	      CF_TAG_GEN_MASK);
+	CHECK(cf_tag_id(cf_tag_make(1, ~0ULL)) == 1);
+	CHECK(CF_ID_MAX < CF_ID_SHARED);
+	CHECK(cf_tag_make(1, 0) != 0);
 	/* What does not fit would come back small. */
-	CHECK(fpr_gen_fits(FPR_TAG_GEN_MASK));
-	CHECK(!fpr_gen_fits(FPR_TAG_GEN_MASK + 1));
+	CHECK(cf_gen_fits(CF_TAG_GEN_MASK));
+	CHECK(!cf_gen_fits(CF_TAG_GEN_MASK + 1));
 }
 
 /* All of them; the build with narrow fields. */
@@ -34,26 +34,26 @@ static void every_tag(void)
 	u64 gen;
 	u32 id;
 
-	if (FPR_TAG_GEN_BITS > 8) {
+	if (CF_TAG_GEN_BITS > 8) {
 		/* Their ends, and what is beside them. */
-		CHECK(fpr_tag_gen(fpr_tag_make(FPR_ID_MAX, FPR_TAG_GEN_MASK)) ==
-		      FPR_TAG_GEN_MASK);
-		CHECK(fpr_tag_id(fpr_tag_make(FPR_ID_MAX, ~0ULL)) == FPR_ID_MAX);
+		CHECK(cf_tag_gen(cf_tag_make(CF_ID_MAX, CF_TAG_GEN_MASK)) ==
+		      CF_TAG_GEN_MASK);
+		CHECK(cf_tag_id(cf_tag_make(CF_ID_MAX, ~0ULL)) == CF_ID_MAX);
 		return;
 	}
-	for (id = 1; id <= FPR_ID_SHARED; id++) {
-		for (gen = 0; gen <= 4 * FPR_TAG_GEN_MASK; gen++) {
-			u64 tag = fpr_tag_make(id, gen), completed;
+	for (id = 1; id <= CF_ID_SHARED; id++) {
+		for (gen = 0; gen <= 4 * CF_TAG_GEN_MASK; gen++) {
+			u64 tag = cf_tag_make(id, gen), completed;
 
 			tried++;
-			CHECK(tag && fpr_tag_id(tag) == id);
-			CHECK(!(tag & FPR_TAG_WRITABLE));
-			CHECK(fpr_gen_fits(gen) == (fpr_tag_gen(tag) == gen));
+			CHECK(tag && cf_tag_id(tag) == id);
+			CHECK(!(tag & CF_TAG_WRITABLE));
+			CHECK(cf_gen_fits(gen) == (cf_tag_gen(tag) == gen));
 			/* What fits is judged as it would be with any width. */
-			for (completed = 0; completed <= 5 * FPR_TAG_GEN_MASK;
+			for (completed = 0; completed <= 5 * CF_TAG_GEN_MASK;
 			     completed++)
-				CHECK(!fpr_gen_fits(gen) ||
-				      fpr_gen_stale(fpr_tag_gen(tag), completed) ==
+				CHECK(!cf_gen_fits(gen) ||
+				      cf_gen_stale(cf_tag_gen(tag), completed) ==
 				      (gen >= completed));
 		}
 	}
@@ -62,31 +62,31 @@ static void every_tag(void)
 
 static void combine(void)
 {
-	u64 a5 = fpr_tag_make(1, 5), a6 = fpr_tag_make(1, 6);
-	u64 b3 = fpr_tag_make(2, 3);
-	u64 s8 = fpr_tag_make(FPR_ID_SHARED, 8);
-	u64 s9 = fpr_tag_make(FPR_ID_SHARED, 9);
-	u64 w = FPR_TAG_WRITABLE;
+	u64 a5 = cf_tag_make(1, 5), a6 = cf_tag_make(1, 6);
+	u64 b3 = cf_tag_make(2, 3);
+	u64 s8 = cf_tag_make(CF_ID_SHARED, 8);
+	u64 s9 = cf_tag_make(CF_ID_SHARED, 9);
+	u64 w = CF_TAG_WRITABLE;
 
-	CHECK(fpr_tag_combine(0, false, a5, s8) == a5);
+	CHECK(cf_tag_combine(0, false, a5, s8) == a5);
 	/* One context: the newest debt counts. */
-	CHECK(fpr_tag_combine(a5, true, a6, s8) == a6);
-	CHECK(fpr_tag_combine(a6, true, a5, s8) == a6);
-	CHECK(fpr_tag_combine(a6, false, a5, s8) == a6);
+	CHECK(cf_tag_combine(a5, true, a6, s8) == a6);
+	CHECK(cf_tag_combine(a6, true, a5, s8) == a6);
+	CHECK(cf_tag_combine(a6, false, a5, s8) == a6);
 	/* Two contexts: shared if the first still owes. */
-	CHECK(fpr_tag_combine(a5, false, b3, s8) == b3);
-	CHECK(fpr_tag_combine(a5, true, b3, s8) == s8);
+	CHECK(cf_tag_combine(a5, false, b3, s8) == b3);
+	CHECK(cf_tag_combine(a5, true, b3, s8) == s8);
 	/* Shared stays shared, with the newest generation. */
-	CHECK(fpr_tag_combine(s8, true, b3, s9) == s9);
-	CHECK(fpr_tag_combine(s9, true, b3, s9) == s9);
-	CHECK(fpr_tag_combine(s8, false, b3, s9) == b3);
+	CHECK(cf_tag_combine(s8, true, b3, s9) == s9);
+	CHECK(cf_tag_combine(s9, true, b3, s9) == s9);
+	CHECK(cf_tag_combine(s8, false, b3, s9) == b3);
 	/* What may be written to stays so as long as it is owed. */
-	CHECK(fpr_tag_combine(a6 | w, true, a5, s8) == (a6 | w));
-	CHECK(fpr_tag_combine(a5, true, a6 | w, s8) == (a6 | w));
-	CHECK(fpr_tag_combine(a5 | w, true, b3, s8) == (s8 | w));
-	CHECK(fpr_tag_combine(s9, true, b3 | w, s9) == (s9 | w));
-	CHECK(fpr_tag_combine(a5 | w, false, b3, s8) == b3);
-	CHECK(fpr_tag_id(a5 | w) == 1 && fpr_tag_gen(a5 | w) == 5);
+	CHECK(cf_tag_combine(a6 | w, true, a5, s8) == (a6 | w));
+	CHECK(cf_tag_combine(a5, true, a6 | w, s8) == (a6 | w));
+	CHECK(cf_tag_combine(a5 | w, true, b3, s8) == (s8 | w));
+	CHECK(cf_tag_combine(s9, true, b3 | w, s9) == (s9 | w));
+	CHECK(cf_tag_combine(a5 | w, false, b3, s8) == b3);
+	CHECK(cf_tag_id(a5 | w) == 1 && cf_tag_gen(a5 | w) == 5);
 }
 
 /* --- the small machine --- */
@@ -108,13 +108,13 @@ typedef bool (*stale_fn)(const struct machine *m);
 
 static bool by_completed(const struct machine *m)
 {
-	return fpr_gen_stale(fpr_tag_gen(m->tag), m->completed);
+	return cf_gen_stale(cf_tag_gen(m->tag), m->completed);
 }
 
 /* The wrong ways, to show that the machine finds them. */
 static bool by_started(const struct machine *m)
 {
-	return fpr_tag_gen(m->tag) >= m->started;
+	return cf_tag_gen(m->tag) >= m->started;
 }
 
 static bool count_partial;
@@ -137,7 +137,7 @@ static bool step(struct machine *m, enum action what)
 		if (!m->mapped)
 			return false;
 		m->mapped = false;
-		m->tag = fpr_tag_make(1, m->started);
+		m->tag = cf_tag_make(1, m->started);
 		return true;
 	case FULL:
 	case PARTIAL:

@@ -39,7 +39,8 @@
 enum { FAILED_ONE = 10, FAILED_NONE, WRONG };
 
 static struct tfile file;
-static char program[] = "/run/ceasefire-fails-XXXXXX";
+/* A file in memory; each case makes one. */
+static char program[64];
 
 /* A call under attack; each try is a process of its own. */
 struct scenario {
@@ -317,13 +318,19 @@ static void child(void)
 	walk(&s);
 }
 
+static int make_program(void)
+{
+	snprintf(program, sizeof(program), "/run/ceasefire-fails-XXXXXX");
+	return (int)MUST(mkostemp(program, O_CLOEXEC));
+}
+
 static void text_executed(void)
 {
 	static const struct scenario s = {
 		.prepare = be_member, .call = call_execute_text,
 		.right = chosen,
 	};
-	int fd = (int)MUST(mkostemp(program, O_CLOEXEC));
+	int fd = make_program();
 
 	MUST(write(fd, "no program\n", 11));
 	MUST(fchmod(fd, 0755));
@@ -339,7 +346,7 @@ static void text_executed(void)
 static void copy_self(void)
 {
 	int from = (int)MUST(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-	int to = (int)MUST(mkostemp(program, O_CLOEXEC));
+	int to = make_program();
 
 	while (MUST(sendfile(to, from, NULL, 1 << 20)) > 0)
 		;

@@ -12,7 +12,7 @@
  *
  *	uncharge_folio()	no reference is left, and a frame is reached:
  *				the charge is kept, page->index says whose
- *	__fpr_park()		parked: page->memcg_data says whose
+ *	__cf_park()		parked: page->memcg_data says whose
  *				not any more, or not at all: given back
  *	release, recycling	given back; who uses the page next is charged anew
  *
@@ -27,17 +27,17 @@
  * fields belong to whoever frees it. A kept charge is known by its low bits: no
  * other user of page->index leaves a kernel address that is not aligned.
  *
- * What was kept must be found again, so fpr_used is not cleared meanwhile:
+ * What was kept must be found again, so cf_used is not cleared meanwhile:
  *
  *	keep				the last context ends
  *	nr_kept++			it is dead, the shared one is settled
  *	smp_mb()			smp_mb()
- *	the frame is reached?		nr_kept? then fpr_used stays
+ *	the frame is reached?		nr_kept? then cf_used stays
  *
  * Either the keeper finds the context dead, or the context finds the keeper. The
  * next last context clears the flag.
  *
- * Locks: none; fpr_charge_noted() runs under that of a pool.
+ * Locks: none; cf_charge_noted() runs under that of a pool.
  * Callers: uncharge_folio() (keep), pool.c, recycle.c (hold, drop), pressure.c.
  */
 #include <linux/cgroup.h>
@@ -47,45 +47,45 @@
 #include <linux/page_counter.h>
 #include <linux/seq_file.h>
 
-#include "../internal.h"
-#include "../memcontrol-v1.h"
-#include "internal.h"
+#include "../../internal.h"
+#include "../../memcontrol-v1.h"
+#include "core.h"
 
 /* In page->index: a charge that is kept. */
-#define FPR_KEPT	3UL
-#define FPR_KEPT_MASK	(0xffUL << 56 | 7UL)
-#define FPR_KEPT_BITS	(0xffUL << 56 | FPR_KEPT)
+#define CF_KEPT	3UL
+#define CF_KEPT_MASK	(0xffUL << 56 | 7UL)
+#define CF_KEPT_BITS	(0xffUL << 56 | CF_KEPT)
 
 /* Charges that are kept and neither parked nor given back yet. */
-static atomic_t fpr_nr_kept;
+static atomic_t cf_nr_kept;
 
 /* Take the charge that was kept for a page that is being freed; NULL: none. */
-static struct mem_cgroup *fpr_charge_take(struct page *page)
+static struct mem_cgroup *cf_charge_take(struct page *page)
 {
 	unsigned long kept = page->index;
 
-	if ((kept & FPR_KEPT_MASK) != FPR_KEPT_BITS)
+	if ((kept & CF_KEPT_MASK) != CF_KEPT_BITS)
 		return NULL;
 	page->index = 0;
-	atomic_dec(&fpr_nr_kept);
-	return (struct mem_cgroup *)(kept & ~FPR_KEPT);
+	atomic_dec(&cf_nr_kept);
+	return (struct mem_cgroup *)(kept & ~CF_KEPT);
 }
 
 /**
- * fpr_charges_kept() - has fpr_park() charges to give back?
+ * cf_charges_kept() - has cf_park() charges to give back?
  *
  * Context: no context can reach a frame any more.
  * Return: true if it may have.
  */
-bool fpr_charges_kept(void)
+bool cf_charges_kept(void)
 {
-	/* Pairs with that in __fpr_keep_charge(); see above. */
+	/* Pairs with that in __cf_keep_charge(); see above. */
 	smp_mb();
-	return atomic_read(&fpr_nr_kept);
+	return atomic_read(&cf_nr_kept);
 }
 
 /**
- * __fpr_keep_charge() - a folio that nobody uses any more is to be uncharged
+ * __cf_keep_charge() - a folio that nobody uses any more is to be uncharged
  * @folio: the folio, on its way to the page allocator
  * @memcg: who is charged for it
  *
@@ -95,29 +95,29 @@ bool fpr_charges_kept(void)
  * Context: any.
  * Return: true if it stays charged until it can be used by others.
  */
-bool __fpr_keep_charge(struct folio *folio, struct mem_cgroup *memcg)
+bool __cf_keep_charge(struct folio *folio, struct mem_cgroup *memcg)
 {
 	unsigned long nr = folio_nr_pages(folio);
 
 	if (folio_ref_count(folio) || folio_test_hwpoison(folio) ||
-	    fpr_mutated(MUTATE_fpr_park_uncharged) ||
-	    !fpr_frames_reached(folio_pfn(folio), nr))
+	    cf_mutated(MUTATE_fpr_park_uncharged) ||
+	    !cf_frames_reached(folio_pfn(folio), nr))
 		return false;
-	atomic_inc(&fpr_nr_kept);
-	/* Pairs with that in fpr_charges_kept(); see above. */
+	atomic_inc(&cf_nr_kept);
+	/* Pairs with that in cf_charges_kept(); see above. */
 	smp_mb__after_atomic();
-	if (!fpr_frames_reached(folio_pfn(folio), nr)) {
-		atomic_dec(&fpr_nr_kept);
+	if (!cf_frames_reached(folio_pfn(folio), nr)) {
+		atomic_dec(&cf_nr_kept);
 		return false;
 	}
 	css_get(&memcg->css);
-	atomic_long_add(nr, &memcg->fpr_parked);
-	folio->index = (unsigned long)memcg | FPR_KEPT;
+	atomic_long_add(nr, &memcg->cf_parked);
+	folio->index = (unsigned long)memcg | CF_KEPT;
 	return true;
 }
 
 /* Is a group, or one that it is in, above what it may have? */
-static bool fpr_charged_too_much(struct mem_cgroup *memcg)
+static bool cf_charged_too_much(struct mem_cgroup *memcg)
 {
 	for (; memcg && !mem_cgroup_is_root(memcg);
 	     memcg = parent_mem_cgroup(memcg))
@@ -129,33 +129,33 @@ static bool fpr_charged_too_much(struct mem_cgroup *memcg)
 }
 
 /**
- * fpr_charge_hold() - a page is about to enter a pool: somebody pays for it
+ * cf_charge_hold() - a page is about to enter a pool: somebody pays for it
  * @page: the page; nothing changes if it comes from another pool
  * @order: its order
  *
  * Context: any.
  * Return: true if a group has more now than it may have.
  */
-bool fpr_charge_hold(struct page *page, unsigned int order)
+bool cf_charge_hold(struct page *page, unsigned int order)
 {
 	unsigned long nr = 1UL << order;
 	struct mem_cgroup *memcg;
 	bool too_much = false;
 
 	if (mem_cgroup_disabled() || page->memcg_data ||
-	    fpr_mutated(MUTATE_fpr_park_uncharged))
+	    cf_mutated(MUTATE_fpr_park_uncharged))
 		return false;
-	memcg = fpr_charge_take(page);
+	memcg = cf_charge_take(page);
 	if (!memcg) {
-		memcg = in_task() && !fpr_mutated(MUTATE_fpr_park_unpaid) ?
+		memcg = in_task() && !cf_mutated(MUTATE_fpr_park_unpaid) ?
 			get_mem_cgroup_from_current() : root_mem_cgroup;
 		if (!mem_cgroup_is_root(memcg)) {
 			page_counter_charge(&memcg->memory, nr);
 			if (do_memsw_account())
 				page_counter_charge(&memcg->memsw, nr);
-			too_much = fpr_charged_too_much(memcg);
+			too_much = cf_charged_too_much(memcg);
 		}
-		atomic_long_add(nr, &memcg->fpr_parked);
+		atomic_long_add(nr, &memcg->cf_parked);
 	}
 	/* Also the root, for whom nothing is counted: it is settled who pays. */
 	page->memcg_data = (unsigned long)memcg;
@@ -163,13 +163,13 @@ bool fpr_charge_hold(struct page *page, unsigned int order)
 }
 
 /**
- * fpr_charge_drop() - a page that was parked, or nearly, can be used by others
+ * cf_charge_drop() - a page that was parked, or nearly, can be used by others
  * @page: the page, which the caller owns alone
  * @order: its order
  *
  * Context: any.
  */
-void fpr_charge_drop(struct page *page, unsigned int order)
+void cf_charge_drop(struct page *page, unsigned int order)
 {
 	struct mem_cgroup *memcg = (struct mem_cgroup *)page->memcg_data;
 	unsigned long nr = 1UL << order;
@@ -177,12 +177,12 @@ void fpr_charge_drop(struct page *page, unsigned int order)
 	if (memcg)
 		page->memcg_data = 0;
 	else
-		memcg = fpr_charge_take(page);
+		memcg = cf_charge_take(page);
 	if (likely(!memcg))
 		return;
-	atomic_long_sub(nr, &memcg->fpr_parked);
+	atomic_long_sub(nr, &memcg->cf_parked);
 	if (!mem_cgroup_is_root(memcg) &&
-	    !fpr_mutated(MUTATE_fpr_charge_stays)) {
+	    !cf_mutated(MUTATE_fpr_charge_stays)) {
 		page_counter_uncharge(&memcg->memory, nr);
 		if (do_memsw_account())
 			page_counter_uncharge(&memcg->memsw, nr);
@@ -192,35 +192,35 @@ void fpr_charge_drop(struct page *page, unsigned int order)
 }
 
 /**
- * fpr_charge_noted() - a page enters a pool: note whose pages it has
+ * cf_charge_noted() - a page enters a pool: note whose pages it has
  * @ctx: the context, its lock held
- * @page: the page, after fpr_charge_hold()
+ * @page: the page, after cf_charge_hold()
  */
-void fpr_charge_noted(struct fpr_ctx *ctx, struct page *page)
+void cf_charge_noted(struct cf_ctx *ctx, struct page *page)
 {
 	struct mem_cgroup *memcg = (struct mem_cgroup *)page->memcg_data;
 
 	if (!ctx->nr)
 		ctx->payer = memcg;
 	else if (ctx->payer != memcg)
-		ctx->payer = FPR_PAYERS;
+		ctx->payer = CF_PAYERS;
 }
 
 /**
- * fpr_charge_concerns() - may a pool have pages that a group pays for?
+ * cf_charge_concerns() - may a pool have pages that a group pays for?
  * @ctx: the context
  * @memcg: the group; those in it count, too
  *
  * Return: true if it may, or if a drain has taken them a moment ago: it is to
  * be waited for.
  */
-bool fpr_charge_concerns(struct fpr_ctx *ctx, struct mem_cgroup *memcg)
+bool cf_charge_concerns(struct cf_ctx *ctx, struct mem_cgroup *memcg)
 {
 	bool has;
 
 	/* A page in the pool holds a reference to its group. */
 	spin_lock_irq(&ctx->lock);
-	has = ctx->nr && (ctx->payer == FPR_PAYERS ||
+	has = ctx->nr && (ctx->payer == CF_PAYERS ||
 			  (ctx->payer &&
 			   mem_cgroup_is_descendant(ctx->payer, memcg)));
 	spin_unlock_irq(&ctx->lock);
@@ -228,40 +228,40 @@ bool fpr_charge_concerns(struct fpr_ctx *ctx, struct mem_cgroup *memcg)
 }
 
 /**
- * fpr_charged() - parked base pages that a group pays for
+ * cf_charged() - parked base pages that a group pays for
  * @memcg: the group
  *
  * Return: their number, with those of the groups in it.
  */
-unsigned long fpr_charged(struct mem_cgroup *memcg)
+unsigned long cf_charged(struct mem_cgroup *memcg)
 {
 	struct mem_cgroup *iter;
 	unsigned long nr = 0;
 
 	for_each_mem_cgroup_tree(iter, memcg)
-		nr += atomic_long_read(&iter->fpr_parked);
+		nr += atomic_long_read(&iter->cf_parked);
 	return nr;
 }
 
 /* memory.fpr_parked: the part of memory.current that is parked, in bytes. */
-static u64 fpr_parked_read(struct cgroup_subsys_state *css, struct cftype *cft)
+static u64 cf_parked_read(struct cgroup_subsys_state *css, struct cftype *cft)
 {
-	return (u64)fpr_charged(mem_cgroup_from_css(css)) << PAGE_SHIFT;
+	return (u64)cf_charged(mem_cgroup_from_css(css)) << PAGE_SHIFT;
 }
 
-static struct cftype fpr_charge_files[] = {
+static struct cftype cf_charge_files[] = {
 	{
 		.name = "fpr_parked",
 		.flags = CFTYPE_NOT_ON_ROOT,
-		.read_u64 = fpr_parked_read,
+		.read_u64 = cf_parked_read,
 	},
 	{ }
 };
 
-static int __init fpr_charge_init(void)
+static int __init cf_charge_init(void)
 {
 	if (mem_cgroup_disabled())
 		return 0;
-	return cgroup_add_dfl_cftypes(&memory_cgrp_subsys, fpr_charge_files);
+	return cgroup_add_dfl_cftypes(&memory_cgrp_subsys, cf_charge_files);
 }
-subsys_initcall(fpr_charge_init);
+subsys_initcall(cf_charge_init);

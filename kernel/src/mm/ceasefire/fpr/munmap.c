@@ -25,8 +25,8 @@
 
 #include <trace/events/ceasefire.h>
 
-#include "../internal.h"
-#include "internal.h"
+#include "../../internal.h"
+#include "fpr.h"
 
 /* What the short way does not handle; the usual one does. */
 #define FPR_SINGLE_EXCLUDES	(VM_LOCKED | VM_ACCOUNT | VM_SEALED)
@@ -34,20 +34,20 @@
 static bool fpr_single_simple(struct vm_area_struct *vma)
 {
 	return (!(vma->vm_flags & FPR_SINGLE_EXCLUDES) &&
-		!userfaultfd_armed(vma)) || fpr_mutated(MUTATE_fpr_single_any);
+		!userfaultfd_armed(vma)) || cf_mutated(MUTATE_fpr_single_any);
 }
 
-static bool fpr_single_eligible(struct fpr_ctx *ctx, struct vm_area_struct *vma,
+static bool fpr_single_eligible(struct cf_ctx *ctx, struct vm_area_struct *vma,
 				unsigned long start, unsigned long end)
 {
 	return vma->vm_start == start && vma->vm_end == end &&
 	       fpr_single_simple(vma) && fpr_vma_eligible(vma) &&
-	       !mm_has_notifiers(vma->vm_mm) && fpr_arena_may_keep(ctx) &&
-	       fpr_arena_range(&ctx->arena, start, end) == FPR_RANGE_INSIDE;
+	       !mm_has_notifiers(vma->vm_mm) && cf_arena_may_keep(ctx) &&
+	       cf_arena_range(&ctx->arena, start, end) == CF_RANGE_INSIDE;
 }
 
 /* As remove_vma(), but the structure may be kept for the next mapping. */
-static void fpr_remove_vma(struct fpr_ctx *ctx, struct vm_area_struct *vma)
+static void fpr_remove_vma(struct cf_ctx *ctx, struct vm_area_struct *vma)
 {
 	vma_close(vma);
 	if (vma->vm_file)
@@ -80,7 +80,7 @@ bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 		.even_cows = true,
 	};
 	struct mm_struct *mm = vma->vm_mm;
-	struct fpr_ctx *ctx = mm->fpr;
+	struct cf_ctx *ctx = mm->cf;
 	struct mmu_gather tlb;
 
 	if (!ctx || !fpr_single_eligible(ctx, vma, start, end))
@@ -93,7 +93,7 @@ bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 		vma_iter_set(vmi, start);
 		return false;
 	}
-	fpr_arena_enter(&ctx->arena, end);
+	cf_arena_enter(&ctx->arena, end);
 	mm->map_count--;
 	if (unlock)
 		mmap_write_downgrade(mm);
@@ -123,22 +123,22 @@ bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
  */
 void __fpr_munmap_prepare(struct vma_munmap_struct *vms)
 {
-	struct fpr_ctx *ctx = vms->vma->vm_mm->fpr;
+	struct cf_ctx *ctx = vms->vma->vm_mm->cf;
 
-	switch (fpr_arena_range(&ctx->arena, vms->start, vms->end)) {
-	case FPR_RANGE_OUTSIDE:
+	switch (cf_arena_range(&ctx->arena, vms->start, vms->end)) {
+	case CF_RANGE_OUTSIDE:
 		break;
-	case FPR_RANGE_INSIDE:
-		if (!fpr_arena_may_keep(ctx)) {
-			fpr_arena_settle(ctx);
+	case CF_RANGE_INSIDE:
+		if (!cf_arena_may_keep(ctx)) {
+			cf_arena_settle(ctx);
 			break;
 		}
-		fpr_arena_enter(&ctx->arena, vms->end);
+		cf_arena_enter(&ctx->arena, vms->end);
 		vms->fpr_keep = true;
 		break;
-	case FPR_RANGE_STRADDLES:
-		if (!fpr_mutated(MUTATE_fpr_no_munmap_prepare))
-			fpr_arena_settle(ctx);
+	case CF_RANGE_STRADDLES:
+		if (!cf_mutated(MUTATE_fpr_no_munmap_prepare))
+			cf_arena_settle(ctx);
 		break;
 	}
 }
@@ -176,8 +176,8 @@ void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
 		return;
 	why = vms->fpr_keep ? FPR_FLUSH_MIXED : FPR_FLUSH_OUTSIDE;
 	count_vm_event(why);
-	if (tlb->mm->fpr)
-		trace_fpr_flush(tlb->mm->fpr->id, vms->start, vms->end,
+	if (tlb->mm->cf)
+		trace_fpr_flush(tlb->mm->cf->id, vms->start, vms->end,
 				why - FPR_FLUSH_LOCAL);
 }
 
@@ -187,7 +187,7 @@ void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
  * @mas_detach: its mappings
  *
  * Hides the mappings from rmap, as free_pgtables() does, and leaves the tables
- * for fpr_arena_settle().
+ * for cf_arena_settle().
  *
  * Return: false if the tables are to be freed now.
  */

@@ -26,16 +26,16 @@
 
 #include <asm/tlbflush.h>
 
-#include "internal.h"
+#include "fpr.h"
 
 /* Rights that stale translations may have; none of them can execute. */
 #define FPR_STALE_RIGHTS	(VM_READ | VM_WRITE)
 
 /* Pay what a process owes for its skips; mmap_lock is held for writing. */
-static void fpr_flush_skips(struct fpr_ctx *ctx)
+static void fpr_flush_skips(struct cf_ctx *ctx)
 {
-	if (fpr_owes_skips(ctx) && !fpr_mutated(MUTATE_fpr_no_mprotect))
-		fpr_flush(ctx);
+	if (cf_owes_skips(ctx) && !cf_mutated(MUTATE_fpr_no_mprotect))
+		cf_flush(ctx);
 }
 
 /* May a stale translation have a right that a mapping has no more? */
@@ -43,12 +43,12 @@ static bool fpr_rights_shrink(struct vm_area_struct *vma, vm_flags_t old)
 {
 	vm_flags_t now = vma->vm_flags;
 
-	if (fpr_mutated(MUTATE_fpr_protect_marked) && !vma->vm_file &&
+	if (cf_mutated(MUTATE_fpr_protect_marked) && !vma->vm_file &&
 	    !(now & VM_FPR))
 		return false;
 	return old & ~now & FPR_STALE_RIGHTS ||
 	       (old ^ now) & ARCH_VM_PKEY_FLAGS ||
-	       fpr_mutated(MUTATE_fpr_protect_any);
+	       cf_mutated(MUTATE_fpr_protect_any);
 }
 
 /**
@@ -78,7 +78,7 @@ static bool fpr_rights_shrink(struct vm_area_struct *vma, vm_flags_t old)
  */
 void __fpr_mprotect(struct vm_area_struct *vma, vm_flags_t old)
 {
-	struct fpr_ctx *ctx = vma->vm_mm->fpr;
+	struct cf_ctx *ctx = vma->vm_mm->cf;
 
 	if (!ctx)
 		return;
@@ -103,19 +103,19 @@ void __fpr_mprotect(struct vm_area_struct *vma, vm_flags_t old)
  *
  * Context: mmap_lock held for writing; may sleep and sends IPIs.
  */
-void __fpr_placed(unsigned long addr, unsigned long len, enum fpr_claim who,
+void __fpr_placed(unsigned long addr, unsigned long len, enum cf_claim who,
 		  vm_flags_t vm_flags)
 {
-	struct fpr_ctx *ctx = current->mm->fpr;
+	struct cf_ctx *ctx = current->mm->cf;
 
 	if (!ctx)
 		return;
 	if (unlikely(vm_flags & ARCH_VM_PKEY_FLAGS) &&
-	    !fpr_mutated(MUTATE_fpr_no_key_notice)) {
+	    !cf_mutated(MUTATE_fpr_no_key_notice)) {
 		WRITE_ONCE(ctx->keyed, true);
 		fpr_flush_skips(ctx);
 	}
-	__fpr_va_claim(current->mm, addr, addr + len, who);
+	__cf_va_claim(current->mm, addr, addr + len, who);
 }
 
 /**
@@ -133,22 +133,22 @@ void __fpr_swap_out(struct folio *folio)
 {
 	unsigned long pfn = folio_pfn(folio), i;
 
-	if (!fpr_frames_tagged(pfn) || fpr_mutated(MUTATE_fpr_no_swap_flush))
+	if (!cf_frames_tagged(pfn) || cf_mutated(MUTATE_fpr_no_swap_flush))
 		return;
 	for (i = 0; i < folio_nr_pages(folio); i++) {
-		struct fpr_ctx *ctx;
+		struct cf_ctx *ctx;
 		u64 tag;
 
 		rcu_read_lock();
-		ctx = fpr_frame_owner(pfn + i, &tag);
-		if (ctx && (!(tag & FPR_TAG_WRITABLE) ||
+		ctx = cf_frame_owner(pfn + i, &tag);
+		if (ctx && (!(tag & CF_TAG_WRITABLE) ||
 			    !refcount_inc_not_zero(&ctx->ref)))
 			ctx = NULL;
 		rcu_read_unlock();
 		if (!ctx)
 			continue;
-		fpr_flush(ctx);
-		fpr_ctx_put(ctx);
+		cf_flush(ctx);
+		cf_ctx_put(ctx);
 	}
 }
 
@@ -175,14 +175,14 @@ void __fpr_swap_out(struct folio *folio)
  */
 bool __fpr_ksm_mergeable(struct page *page)
 {
-	struct fpr_ctx *ctx;
+	struct cf_ctx *ctx;
 
-	if (fpr_mutated(MUTATE_fpr_no_ksm_check))
+	if (cf_mutated(MUTATE_fpr_no_ksm_check))
 		return true;
 	rcu_read_lock();
-	ctx = fpr_frame_owner(page_to_pfn(page), NULL);
-	if (ctx && fpr_flush_found(ctx))
-		ctx = fpr_frame_owner(page_to_pfn(page), NULL);
+	ctx = cf_frame_owner(page_to_pfn(page), NULL);
+	if (ctx && cf_flush_found(ctx))
+		ctx = cf_frame_owner(page_to_pfn(page), NULL);
 	rcu_read_unlock();
 	return !ctx;
 }

@@ -37,8 +37,8 @@
 #include <linux/uprobes.h>
 #include <linux/userfaultfd_k.h>
 
-#include "../internal.h"
-#include "internal.h"
+#include "../../internal.h"
+#include "fpr.h"
 
 /* Flags of mappings for which the usual way has more to do. */
 #define FPR_MMAP_EXCLUDES	(VM_WRITE | VM_EXEC | VM_LOCKED | VM_SPECIAL | \
@@ -59,7 +59,7 @@
  *
  * Return: false if there is one already; the caller frees this one.
  */
-bool fpr_vma_keep(struct fpr_ctx *ctx, struct vm_area_struct *vma)
+bool fpr_vma_keep(struct cf_ctx *ctx, struct vm_area_struct *vma)
 {
 	if (ctx->vma || vma->anon_vma || vma_policy(vma) ||
 	    anon_vma_name(vma) || vma->vm_private_data)
@@ -90,7 +90,7 @@ bool fpr_vma_keep(struct fpr_ctx *ctx, struct vm_area_struct *vma)
  * All others who look at mappings hold mmap_lock or found it by rmap, which it
  * has left.
  */
-static struct vm_area_struct *fpr_vma_take(struct fpr_ctx *ctx,
+static struct vm_area_struct *fpr_vma_take(struct cf_ctx *ctx,
 					   struct mm_struct *mm)
 {
 	struct vm_area_struct *vma = ctx->vma;
@@ -110,17 +110,6 @@ static struct vm_area_struct *fpr_vma_take(struct fpr_ctx *ctx,
 #endif
 	vma_mark_detached(vma, false);
 	return vma;
-}
-
-/**
- * fpr_vma_free() - the process goes
- * @ctx: its context
- */
-void fpr_vma_free(struct fpr_ctx *ctx)
-{
-	if (ctx->vma)
-		vm_area_free(ctx->vma);
-	ctx->vma = NULL;
 }
 
 /*
@@ -146,7 +135,7 @@ static void fpr_map_present(struct vm_area_struct *vma)
 	if (pages > FPR_PRESENT_PAGES || !fpr_vma_eligible(vma) ||
 	    !(vma->vm_flags & VM_READ) || vma->vm_flags & VM_LOCKED ||
 	    (shmem_mapping(vma->vm_file->f_mapping) &&
-	     !fpr_mutated(MUTATE_fpr_present_shared)) ||
+	     !cf_mutated(MUTATE_fpr_present_shared)) ||
 	    pmd_addr_end(addr, vma->vm_end) != vma->vm_end)
 		return;
 	pmd = mm_find_pmd(vma->vm_mm, addr);
@@ -168,7 +157,7 @@ static bool fpr_is_lone_hole(struct vma_iterator *vmi, unsigned long addr,
 
 	if (mas_walk(mas) || mas->index >= addr || mas->last < end - 1)
 		return false;
-	if (mas->last > end - 1 || fpr_mutated(MUTATE_fpr_never_merged))
+	if (mas->last > end - 1 || cf_mutated(MUTATE_fpr_never_merged))
 		return true;
 	/* The usual neighbour is that of the mapping before, above this one. */
 	next = find_vma(current->mm, end);
@@ -195,7 +184,7 @@ unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 	struct mm_struct *mm = current->mm;
 	unsigned long end = addr + len;
 	struct vm_area_struct *vma;
-	vm_flags_t no = fpr_mutated(MUTATE_fpr_present_writable) ?
+	vm_flags_t no = cf_mutated(MUTATE_fpr_present_writable) ?
 			FPR_MMAP_EXCLUDES & ~VM_WRITE : FPR_MMAP_EXCLUDES;
 	VMA_ITERATOR(vmi, mm, addr);
 	int error;
@@ -212,7 +201,7 @@ unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 			return error;
 	}
 	error = -ENOMEM;
-	vma = fpr_vma_take(mm->fpr, mm);
+	vma = fpr_vma_take(mm->cf, mm);
 	if (!vma)
 		goto out;
 	vma_set_range(vma, addr, end, pgoff);

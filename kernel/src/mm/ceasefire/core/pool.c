@@ -16,8 +16,8 @@
  * What can be written to through a stale translation is poisoned or zeroed
  * again when that is over: the page allocator hands out such pages as they are.
  *
- * Locks: fpr_ctx.lock, irq safe, because pages are freed in any context;
- * nothing is taken or called inside it. __fpr_park() finds the context under
+ * Locks: cf_ctx.lock, irq safe, because pages are freed in any context;
+ * nothing is taken or called inside it. __cf_park() finds the context under
  * RCU and looks at @dead under the lock, since exit may be taking the pool away.
  *
  * Callers: free_unref_page(), free_unref_folios(), __free_pages_ok() (park);
@@ -31,19 +31,19 @@
 
 #include <trace/events/ceasefire.h>
 
-#include "../internal.h"
-#include "internal.h"
+#include "../../internal.h"
+#include "core.h"
 
-static unsigned int fpr_parked_order(struct page *page)
+static unsigned int cf_parked_order(struct page *page)
 {
-	return page_private(page) & ~FPR_PARKED_WRITABLE;
+	return page_private(page) & ~CF_PARKED_WRITABLE;
 }
 
 /**
- * fpr_pool_init() - an empty pool
+ * cf_pool_init() - an empty pool
  * @ctx: the context
  */
-void fpr_pool_init(struct fpr_ctx *ctx)
+void cf_pool_init(struct cf_ctx *ctx)
 {
 	spin_lock_init(&ctx->lock);
 	INIT_LIST_HEAD(&ctx->single);
@@ -51,17 +51,17 @@ void fpr_pool_init(struct fpr_ctx *ctx)
 	INIT_LIST_HEAD(&ctx->large);
 }
 
-static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
-			 unsigned int order, bool writable)
+static bool cf_pool_add(struct cf_ctx *ctx, u64 tag, struct page *page,
+			unsigned int order, bool writable)
 {
 	struct list_head *list = &ctx->single;
 	unsigned long flags;
 	bool full;
 
-	full = fpr_charge_hold(page, order);
+	full = cf_charge_hold(page, order);
 	if (order)
 		list = &ctx->large;
-	else if (writable && !fpr_mutated(MUTATE_fpr_recycle_writable))
+	else if (writable && !cf_mutated(MUTATE_fpr_recycle_writable))
 		list = &ctx->anon;
 
 	spin_lock_irqsave(&ctx->lock, flags);
@@ -70,26 +70,26 @@ static bool fpr_pool_add(struct fpr_ctx *ctx, u64 tag, struct page *page,
 	 * the frame clean, and a frame that is parked for nothing waits for the
 	 * next drain. Exit may have taken the pool; nobody can reach it then.
 	 */
-	if (ctx->dead || !fpr_tag_is_stale(tag, ctx)) {
+	if (ctx->dead || !cf_tag_is_stale(tag, ctx)) {
 		spin_unlock_irqrestore(&ctx->lock, flags);
 		return false;
 	}
-	set_page_private(page, order | (writable ? FPR_PARKED_WRITABLE : 0));
-	fpr_charge_noted(ctx, page);
+	set_page_private(page, order | (writable ? CF_PARKED_WRITABLE : 0));
+	cf_charge_noted(ctx, page);
 	list_add(&page->lru, list);
 	ctx->nr += 1UL << order;
-	full |= ctx->nr > READ_ONCE(fpr_pool_limit);
+	full |= ctx->nr > READ_ONCE(cf_pool_limit);
 	/* Under the lock: who finds none counted finds none in the pools. */
-	fpr_account_parked(page, 1L << order);
+	cf_account_parked(page, 1L << order);
 	spin_unlock_irqrestore(&ctx->lock, flags);
 	if (full)
-		fpr_kick_drain(ctx);
-	fpr_limit_parked();
+		cf_kick_drain(ctx);
+	cf_limit_parked();
 	return true;
 }
 
 /* Park a page with the first context that can reach one of its frames. */
-static bool fpr_pool_hold(struct page *page, unsigned int order, bool writable)
+static bool cf_pool_hold(struct page *page, unsigned int order, bool writable)
 {
 	unsigned long pfn = page_to_pfn(page), i;
 	bool held = false;
@@ -97,15 +97,15 @@ static bool fpr_pool_hold(struct page *page, unsigned int order, bool writable)
 	rcu_read_lock();
 	for (i = 0; i < 1UL << order && !held; i++) {
 		u64 tag;
-		struct fpr_ctx *ctx = fpr_frame_owner(pfn + i, &tag);
+		struct cf_ctx *ctx = cf_frame_owner(pfn + i, &tag);
 
 		if (likely(!ctx))
 			continue;
-		if (fpr_mutated(MUTATE_fpr_flush_in_free) && ctx->mm) {
+		if (cf_mutated(MUTATE_fpr_flush_in_free) && ctx->mm) {
 			flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
 			continue;
 		}
-		held = fpr_pool_add(ctx, tag, page, order, writable);
+		held = cf_pool_add(ctx, tag, page, order, writable);
 		if (held)
 			trace_fpr_park(ctx->id, pfn, order);
 	}
@@ -114,16 +114,16 @@ static bool fpr_pool_hold(struct page *page, unsigned int order, bool writable)
 }
 
 /**
- * fpr_wipe() - poison or zero pages again
+ * cf_wipe() - poison or zero pages again
  * @page: a page after free_pages_prepare(), which has done it before the last
  *	translation was flushed through which it could be written to
  * @order: its order
  */
-void fpr_wipe(struct page *page, unsigned int order)
+void cf_wipe(struct page *page, unsigned int order)
 {
 	unsigned int i, nr = 1U << order;
 
-	if (fpr_mutated(MUTATE_fpr_unwiped))
+	if (cf_mutated(MUTATE_fpr_unwiped))
 		return;
 	debug_pagealloc_map_pages(page, nr);
 	kernel_poison_pages(page, nr);
@@ -137,50 +137,50 @@ void fpr_wipe(struct page *page, unsigned int order)
 }
 
 /**
- * __fpr_park() - keep a freed page if stale translations may reach it
+ * __cf_park() - keep a freed page if stale translations may reach it
  * @page: page after free_pages_prepare()
  * @order: its order
  * @site: which free path, FPR_FREE_*
  *
  * A page of higher order may have frames of several contexts; it waits with
- * one after the other (fpr_pool_release() asks again).
+ * one after the other (cf_pool_release() asks again).
  *
  * Context: any.
  * Return: true if the page was parked, false if the caller shall free it.
  */
-bool __fpr_park(struct page *page, unsigned int order, int site)
+bool __cf_park(struct page *page, unsigned int order, int site)
 {
 	unsigned long pfn = page_to_pfn(page);
-	u64 tags = fpr_frames_tags(pfn, 1UL << order);
-	bool writable = tags & FPR_TAG_WRITABLE;
+	u64 tags = cf_frames_tags(pfn, 1UL << order);
+	bool writable = tags & CF_TAG_WRITABLE;
 
 	if (likely(!tags))
 		return false;
-	if (fpr_mutated_nth(MUTATE_fpr_no_park_page, site)) {
-		fpr_charge_drop(page, order);
+	if (cf_mutated_nth(MUTATE_fpr_no_park_page, site)) {
+		cf_charge_drop(page, order);
 		return false;
 	}
-	if (fpr_pool_hold(page, order, writable)) {
+	if (cf_pool_hold(page, order, writable)) {
 		__count_vm_events(FPR_PARK, 1UL << order);
 		return true;
 	}
-	fpr_charge_drop(page, order);
+	cf_charge_drop(page, order);
 	/* It may be settled since a moment ago only. */
 	if (writable)
-		fpr_wipe(page, order);
+		cf_wipe(page, order);
 	/* Nobody can reach the frame or find it: the next free need not ask. */
-	fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
+	cf_tags_clear(pfn, 1UL << order, CF_ID_NONE);
 	return false;
 }
 
 /**
- * fpr_pool_take() - take all parked frames of a context
+ * cf_pool_take() - take all parked frames of a context
  * @ctx: the context
  * @list: where to
  *
  * Return: number of base pages.
  */
-unsigned long fpr_pool_take(struct fpr_ctx *ctx, struct list_head *list)
+unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list)
 {
 	unsigned long nr;
 
@@ -195,13 +195,13 @@ unsigned long fpr_pool_take(struct fpr_ctx *ctx, struct list_head *list)
 }
 
 /**
- * fpr_pool_stale() - must a context be flushed before frames are released?
+ * cf_pool_stale() - must a context be flushed before frames are released?
  * @ctx: the context
- * @list: from fpr_pool_take()
+ * @list: from cf_pool_take()
  *
  * Return: true if it may still reach one of them.
  */
-bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list)
+bool cf_pool_stale(struct cf_ctx *ctx, struct list_head *list)
 {
 	struct page *page;
 	bool stale = false;
@@ -210,8 +210,8 @@ bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list)
 	list_for_each_entry(page, list, lru) {
 		unsigned long pfn = page_to_pfn(page), i;
 
-		for (i = 0; i < 1UL << fpr_parked_order(page) && !stale; i++)
-			stale = fpr_frame_owner(pfn + i, NULL) == ctx;
+		for (i = 0; i < 1UL << cf_parked_order(page) && !stale; i++)
+			stale = cf_frame_owner(pfn + i, NULL) == ctx;
 		if (stale)
 			break;
 	}
@@ -220,8 +220,8 @@ bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list)
 }
 
 /**
- * fpr_pool_release() - give frames back to the page allocator
- * @list: from fpr_pool_take()
+ * cf_pool_release() - give frames back to the page allocator
+ * @list: from cf_pool_take()
  * @flushed: the context that was flushed since they were taken; NULL if none
  * @again: set if a page waits with another context now
  *
@@ -240,58 +240,58 @@ bool fpr_pool_stale(struct fpr_ctx *ctx, struct list_head *list)
  *
  * Return: number of base pages that went back.
  */
-unsigned long fpr_pool_release(struct list_head *list, struct fpr_ctx *flushed,
-			       bool *again)
+unsigned long cf_pool_release(struct list_head *list, struct cf_ctx *flushed,
+			      bool *again)
 {
-	u32 cleared = flushed && flushed != &fpr_shared ? flushed->id :
-							  FPR_ID_NONE;
+	u32 cleared = flushed && flushed != &cf_shared ? flushed->id :
+							  CF_ID_NONE;
 	struct page *page, *next;
 	unsigned long nr = 0;
 
 	list_for_each_entry_safe(page, next, list, lru) {
-		bool writable = page_private(page) & FPR_PARKED_WRITABLE;
-		unsigned int order = fpr_parked_order(page);
+		bool writable = page_private(page) & CF_PARKED_WRITABLE;
+		unsigned int order = cf_parked_order(page);
 		unsigned long pfn = page_to_pfn(page);
 
 		list_del(&page->lru);
 		set_page_private(page, 0);
-		if (flushed && !fpr_mutated(MUTATE_fpr_keep_tags))
-			fpr_tags_clear(pfn, 1UL << order, cleared);
-		if (!fpr_mutated(MUTATE_fpr_release_unchecked) &&
-		    fpr_pool_hold(page, order, writable)) {
-			fpr_account_parked(page, -(1L << order));
+		if (flushed && !cf_mutated(MUTATE_fpr_keep_tags))
+			cf_tags_clear(pfn, 1UL << order, cleared);
+		if (!cf_mutated(MUTATE_fpr_release_unchecked) &&
+		    cf_pool_hold(page, order, writable)) {
+			cf_account_parked(page, -(1L << order));
 			*again = true;
 			continue;
 		}
-		fpr_tags_clear(pfn, 1UL << order, FPR_ID_NONE);
+		cf_tags_clear(pfn, 1UL << order, CF_ID_NONE);
 		if (writable)
-			fpr_wipe(page, order);
-		fpr_charge_drop(page, order);
+			cf_wipe(page, order);
+		cf_charge_drop(page, order);
 		count_vm_events(FPR_RELEASE, 1UL << order);
 		ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
-		fpr_release_page(page, order);
+		cf_release_page(page, order);
 		nr += 1UL << order;
-		fpr_account_parked(page, -(1L << order));
+		cf_account_parked(page, -(1L << order));
 		cond_resched();
 	}
 	return nr;
 }
 
 /**
- * __fpr_folio_stale() - may stale translations reach a folio in use?
+ * __cf_folio_stale() - may stale translations reach a folio in use?
  * @folio: a folio that changes its owner without being freed
  *
  * Return: true if one of its frames may be reached.
  */
-bool __fpr_folio_stale(struct folio *folio)
+bool __cf_folio_stale(struct folio *folio)
 {
-	return !fpr_mutated(MUTATE_fpr_no_fuse_check) &&
-	       fpr_frames_reached(folio_pfn(folio), folio_nr_pages(folio));
+	return !cf_mutated(MUTATE_fpr_no_fuse_check) &&
+	       cf_frames_reached(folio_pfn(folio), folio_nr_pages(folio));
 }
-EXPORT_SYMBOL_GPL(__fpr_folio_stale);	/* fuse may be a module */
+EXPORT_SYMBOL_GPL(__cf_folio_stale);	/* fuse may be a module */
 
 /**
- * __fpr_poisoned() - a frame is bad, and was taken out of all page tables
+ * __cf_poisoned() - a frame is bad, and was taken out of all page tables
  * @pfn: the frame
  *
  * Who reads it through a stale translation runs into the error. No entry leads
@@ -299,44 +299,44 @@ EXPORT_SYMBOL_GPL(__fpr_folio_stale);	/* fuse may be a module */
  *
  * Context: may sleep and sends IPIs.
  */
-void __fpr_poisoned(unsigned long pfn)
+void __cf_poisoned(unsigned long pfn)
 {
-	struct fpr_ctx *ctx;
+	struct cf_ctx *ctx;
 
-	if (fpr_mutated(MUTATE_fpr_no_poison_flush))
+	if (cf_mutated(MUTATE_fpr_no_poison_flush))
 		return;
 	/* The mark before the tag; see fpr_any_bad(). */
 	smp_mb();
 	rcu_read_lock();
-	ctx = fpr_frame_owner(pfn, NULL);
+	ctx = cf_frame_owner(pfn, NULL);
 	if (ctx && !refcount_inc_not_zero(&ctx->ref))
 		ctx = NULL;
 	rcu_read_unlock();
 	if (!ctx)
 		return;
 	count_vm_event(FPR_DRAIN_POISON);
-	trace_fpr_drain(ctx->id, FPR_BY_POISON, 0);
-	fpr_flush(ctx);
-	fpr_ctx_put(ctx);
+	trace_fpr_drain(ctx->id, CF_BY_POISON, 0);
+	cf_flush(ctx);
+	cf_ctx_put(ctx);
 }
 
 /**
- * __fpr_assert_clean() - debug builds: the allocator hands out a page
+ * __cf_assert_clean() - debug builds: the allocator hands out a page
  * @page: the page
  * @order: its order
  *
  * Whatever is wrong elsewhere, a stale frame must not get here (I1), unless it is
  * being recycled.
  */
-void __fpr_assert_clean(struct page *page, unsigned int order)
+void __cf_assert_clean(struct page *page, unsigned int order)
 {
 	unsigned long pfn = page_to_pfn(page), i;
 
-	if (!fpr_frames_tagged(pfn) || page_private(page) == FPR_RECYCLED)
+	if (!cf_frames_tagged(pfn) || page_private(page) == CF_RECYCLED)
 		return;
 	rcu_read_lock();
 	for (i = 0; i < 1UL << order; i++)
-		WARN_ONCE(fpr_frame_owner(pfn + i, NULL),
+		WARN_ONCE(cf_frame_owner(pfn + i, NULL),
 			  "ceasefire: stale frame %lx leaves its context\n",
 			  pfn + i);
 	rcu_read_unlock();

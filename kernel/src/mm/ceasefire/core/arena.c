@@ -34,22 +34,22 @@
 
 #include <trace/events/ceasefire.h>
 
-#include "../internal.h"
-#include "internal.h"
+#include "../../internal.h"
+#include "core.h"
 
 /* Settle when munmap() has left this many bytes of page tables. */
-#define FPR_TABLES_MAX		SZ_2M
+#define CF_TABLES_MAX		SZ_2M
 
 /*
  * The arena lies this far from where mmap() places other mappings, so that the
  * two do not meet in a process of usual size. If they do, it gives way: what
  * Linux has placed in it will be followed by more.
  */
-#define FPR_ARENA_GAP		(64UL << 30)
-#define FPR_ARENA_TRIES		16
+#define CF_ARENA_GAP		(64UL << 30)
+#define CF_ARENA_TRIES		16
 
 /* Below a stack; a shadow stack has a page also if others have nothing. */
-#define FPR_STACK_GAP		max(stack_guard_gap, PAGE_SIZE)
+#define CF_STACK_GAP		max(stack_guard_gap, PAGE_SIZE)
 
 /*
  * Find a place for the arena, beside the range [@start, @end) of others, where
@@ -59,16 +59,16 @@
  *
  * Return: false if there is none; then it stays where it is.
  */
-static bool fpr_arena_find(struct fpr_ctx *ctx, unsigned long start,
-			   unsigned long end)
+static bool cf_arena_find(struct cf_ctx *ctx, unsigned long start,
+			  unsigned long end)
 {
 	bool topdown = test_bit(MMF_TOPDOWN, &ctx->mm->flags);
-	unsigned long size = PAGE_ALIGN(fpr_arena_size), gap = FPR_ARENA_GAP;
+	unsigned long size = PAGE_ALIGN(cf_arena_size), gap = CF_ARENA_GAP;
 	int i;
 
 	if (current->flags & PF_RANDOMIZE)
 		gap += (get_random_u32() & 0xffffff) << PAGE_SHIFT;
-	for (i = 0; i < FPR_ARENA_TRIES; i++) {
+	for (i = 0; i < CF_ARENA_TRIES; i++) {
 		unsigned long base, room = size;
 		struct vm_area_struct *vma;
 
@@ -77,7 +77,7 @@ static bool fpr_arena_find(struct fpr_ctx *ctx, unsigned long start,
 				return false;
 			base = PAGE_ALIGN_DOWN(start - gap - size);
 			/* Others come down from above. */
-			room += FPR_ARENA_GAP;
+			room += CF_ARENA_GAP;
 		} else {
 			base = PAGE_ALIGN(end + gap);
 			if (base > DEFAULT_MAP_WINDOW - size)
@@ -89,7 +89,7 @@ static bool fpr_arena_find(struct fpr_ctx *ctx, unsigned long start,
 			end = vma->vm_end;
 			continue;
 		}
-		ctx->arena = (struct fpr_arena) {
+		ctx->arena = (struct cf_arena) {
 			.base = base, .next = base + size,
 			.settled = base + size, .end = base + size,
 		};
@@ -100,7 +100,7 @@ static bool fpr_arena_find(struct fpr_ctx *ctx, unsigned long start,
 }
 
 /**
- * fpr_arena_init() - find a place for the arena
+ * cf_arena_init() - find a place for the arena
  * @ctx: new context, mmap_lock held for writing
  *
  * It follows the layout of the process (and so its randomization, with some
@@ -109,11 +109,11 @@ static bool fpr_arena_find(struct fpr_ctx *ctx, unsigned long start,
  *
  * Return: false if the address space is too full.
  */
-bool fpr_arena_init(struct fpr_ctx *ctx)
+bool cf_arena_init(struct cf_ctx *ctx)
 {
 	unsigned long at = ctx->mm->mmap_base;
 
-	return fpr_arena_find(ctx, at, at);
+	return cf_arena_find(ctx, at, at);
 }
 
 /*
@@ -121,12 +121,12 @@ bool fpr_arena_init(struct fpr_ctx *ctx)
  * quarantine. If the process has used only little of it until now, others have
  * taken the rest, and it is better elsewhere.
  */
-static void fpr_arena_wrap(struct fpr_ctx *ctx)
+static void cf_arena_wrap(struct cf_ctx *ctx)
 {
-	struct fpr_arena *a = &ctx->arena;
+	struct cf_arena *a = &ctx->arena;
 
 	if (a->end - a->next < (a->end - a->base) / 2 &&
-	    !fpr_mutated(MUTATE_fpr_arena_stays) && fpr_arena_init(ctx))
+	    !cf_mutated(MUTATE_fpr_arena_stays) && cf_arena_init(ctx))
 		return;
 	a->settled = a->end;
 	a->next = a->end;
@@ -134,9 +134,9 @@ static void fpr_arena_wrap(struct fpr_ctx *ctx)
 }
 
 /* Free the page tables of the quarantine that no mapping uses. */
-static void fpr_free_gaps(struct fpr_ctx *ctx, struct mmu_gather *tlb)
+static void cf_free_gaps(struct cf_ctx *ctx, struct mmu_gather *tlb)
 {
-	struct fpr_arena *a = &ctx->arena;
+	struct cf_arena *a = &ctx->arena;
 	struct vm_area_struct *prev, *vma;
 	unsigned long at = a->next, stop = a->settled;
 
@@ -159,13 +159,13 @@ static void fpr_free_gaps(struct fpr_ctx *ctx, struct mmu_gather *tlb)
 }
 
 /**
- * fpr_arena_settle() - end the quarantine: flush, and free left-over tables
+ * cf_arena_settle() - end the quarantine: flush, and free left-over tables
  * @ctx: the context, mmap_lock held for writing
  *
  * The flush covers all addresses, so it also pays what the context owes. It is
  * issued even if no table was left.
  */
-void fpr_arena_settle(struct fpr_ctx *ctx)
+void cf_arena_settle(struct cf_ctx *ctx)
 {
 	struct mmu_gather tlb;
 
@@ -178,9 +178,9 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
 	count_vm_event(FPR_DRAIN_TABLES);
 	trace_fpr_tables(ctx->id, ctx->arena.next, ctx->arena.settled);
 	tlb_gather_mmu(&tlb, ctx->mm);
-	fpr_free_gaps(ctx, &tlb);
+	cf_free_gaps(ctx, &tlb);
 	/* Also if no table goes: what is settled may be used again (I3). */
-	if (!fpr_mutated(MUTATE_fpr_no_settle_flush)) {
+	if (!cf_mutated(MUTATE_fpr_no_settle_flush)) {
 		tlb.need_flush_all = 1;
 		tlb.cleared_ptes = 1;
 	}
@@ -190,7 +190,7 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
 }
 
 /**
- * fpr_arena_may_keep() - may munmap() leave its page tables?
+ * cf_arena_may_keep() - may munmap() leave its page tables?
  * @ctx: the context, mmap_lock held for writing
  *
  * All tables of the process count from the least number since the last time
@@ -198,63 +198,63 @@ void fpr_arena_settle(struct fpr_ctx *ctx)
  *
  * Return: false if enough are left.
  */
-bool fpr_arena_may_keep(struct fpr_ctx *ctx)
+bool cf_arena_may_keep(struct cf_ctx *ctx)
 {
 	unsigned long now = mm_pgtables_bytes(ctx->mm);
 
 	ctx->tables = min(ctx->tables, now);
-	return now <= ctx->tables + FPR_TABLES_MAX ||
-	       fpr_mutated(MUTATE_fpr_tables_unbounded);
+	return now <= ctx->tables + CF_TABLES_MAX ||
+	       cf_mutated(MUTATE_fpr_tables_unbounded);
 }
 
 /*
  * Is there a stack above @addr that wants room below it? Perhaps behind other
  * mappings: those may go, and nobody says so.
  */
-static bool fpr_stack_near(struct mm_struct *mm, unsigned long addr)
+static bool cf_stack_near(struct mm_struct *mm, unsigned long addr)
 {
 	VMA_ITERATOR(vmi, mm, addr);
 	struct vm_area_struct *vma;
 
 	for_each_vma(vmi, vma) {
 		if (vm_start_gap(vma) < addr &&
-		    !fpr_mutated(MUTATE_fpr_stack_behind))
+		    !cf_mutated(MUTATE_fpr_stack_behind))
 			return true;
-		if (vma->vm_start - addr >= FPR_STACK_GAP)
+		if (vma->vm_start - addr >= CF_STACK_GAP)
 			break;
 	}
 	return false;
 }
 
 /**
- * fpr_arena_get() - an address for a mapping
+ * cf_arena_get() - an address for a mapping
  * @ctx: the context, mmap_lock held for writing
- * @len: length in bytes, page aligned, at most FPR_ARENA_MAX_MAP
+ * @len: length in bytes, page aligned, at most CF_ARENA_MAX_MAP
  * @pgoff: offset in the file, in pages
  *
  * Return: the address, 0 if there is no room.
  */
-unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
-			    unsigned long pgoff)
+unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
+			   unsigned long pgoff)
 {
-	struct fpr_arena *a = &ctx->arena;
+	struct cf_arena *a = &ctx->arena;
 	bool wrapped = false, fits;
 	struct vm_area_struct *vma, *prev;
 	unsigned long addr, from, roof;
 
-	if (!fpr_arena_may_keep(ctx))
-		fpr_arena_settle(ctx);
+	if (!cf_arena_may_keep(ctx))
+		cf_arena_settle(ctx);
 	from = a->next;
 	for (;;) {
-		addr = fpr_arena_place(a, from, len, (u64)pgoff << PAGE_SHIFT,
-				       PMD_SIZE);
+		addr = cf_arena_place(a, from, len, (u64)pgoff << PAGE_SHIFT,
+				      PMD_SIZE);
 		/* Usually the hole found last time is large enough. */
 		if (addr && addr >= ctx->hole_start)
 			break;
 		if (addr) {
 			vma = find_vma_prev(ctx->mm, addr, &prev);
 			roof = vma ? vm_start_gap(vma) : a->end;
-			if (vma && fpr_mutated(MUTATE_fpr_no_stack_gap))
+			if (vma && cf_mutated(MUTATE_fpr_no_stack_gap))
 				roof = vma->vm_start;
 			fits = addr + len <= roof;
 			/*
@@ -263,8 +263,8 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 			 * above that hole lie in between.
 			 */
 			ctx->hole_start = a->next;
-			if (fits ? !fpr_stack_near(ctx->mm, addr) :
-				   fpr_mutated(MUTATE_fpr_hole_passed))
+			if (fits ? !cf_stack_near(ctx->mm, addr) :
+				   cf_mutated(MUTATE_fpr_hole_passed))
 				ctx->hole_start = prev ? prev->vm_end : 0;
 			if (fits)
 				break;
@@ -274,9 +274,9 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 		if (wrapped)
 			return 0;
 		wrapped = true;
-		if (!fpr_mutated(MUTATE_fpr_no_wrap_drain))
-			fpr_arena_settle(ctx);
-		fpr_arena_wrap(ctx);
+		if (!cf_mutated(MUTATE_fpr_no_wrap_drain))
+			cf_arena_settle(ctx);
+		cf_arena_wrap(ctx);
 		from = a->next;
 	}
 	VM_WARN_ON_ONCE(find_vma_intersection(ctx->mm, addr, addr + len));
@@ -285,7 +285,7 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
 }
 
 /**
- * __fpr_va_claim() - a mapping will be placed at an address we did not choose
+ * __cf_va_claim() - a mapping will be placed at an address we did not choose
  * @mm: the process, mmap_lock held for writing
  * @start: start of the range
  * @end: end of the range
@@ -294,10 +294,10 @@ unsigned long fpr_arena_get(struct fpr_ctx *ctx, unsigned long len,
  * Must come after the last munmap() of the range and before the VMA is in the
  * tree.
  */
-void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
-		    unsigned long end, enum fpr_claim who)
+void __cf_va_claim(struct mm_struct *mm, unsigned long start,
+		   unsigned long end, enum cf_claim who)
 {
-	struct fpr_ctx *ctx = mm->fpr;
+	struct cf_ctx *ctx = mm->cf;
 	unsigned long next;
 
 	if (!ctx)
@@ -306,65 +306,65 @@ void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 	start = ALIGN_DOWN(start, PMD_SIZE);
 	end = ALIGN(end, PMD_SIZE);
 	/*
-	 * The hole that fpr_arena_get() knows may not be one any more, also if
+	 * The hole that cf_arena_get() knows may not be one any more, also if
 	 * a stack comes nearer to it from above.
 	 */
 	next = ctx->arena.next;
-	if ((start < next || start - next < FPR_STACK_GAP) &&
-	    end > ctx->hole_start && !fpr_mutated(MUTATE_fpr_stale_hole))
+	if ((start < next || start - next < CF_STACK_GAP) &&
+	    end > ctx->hole_start && !cf_mutated(MUTATE_fpr_stale_hole))
 		ctx->hole_start = next;
-	if (!fpr_arena_quarantined(&ctx->arena, start, end) ||
-	    fpr_mutated_nth(MUTATE_fpr_no_claim_mmap, who))
+	if (!cf_arena_quarantined(&ctx->arena, start, end) ||
+	    cf_mutated_nth(MUTATE_fpr_no_claim_mmap, who))
 		return;
 	count_vm_event(FPR_VA_FLUSH);
 	trace_fpr_claim(ctx->id, start, end, who);
-	fpr_arena_settle(ctx);
-	if (who == FPR_CLAIM_PLACED && !fpr_mutated(MUTATE_fpr_arena_stays))
-		fpr_arena_find(ctx, start, end);
+	cf_arena_settle(ctx);
+	if (who == CF_CLAIM_PLACED && !cf_mutated(MUTATE_fpr_arena_stays))
+		cf_arena_find(ctx, start, end);
 }
 
 /**
- * __fpr_clamp() - free_pgtables() is about to remove the tables of a mapping
+ * __cf_clamp() - free_pgtables() is about to remove the tables of a mapping
  * @vma: the (first) mapping
  * @floor: as for free_pgtables()
  * @ceiling: as for free_pgtables()
  */
-void __fpr_clamp(struct vm_area_struct *vma, unsigned long *floor,
-		 unsigned long *ceiling)
+void __cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
+		unsigned long *ceiling)
 {
-	struct fpr_ctx *ctx = vma->vm_mm->fpr;
+	struct cf_ctx *ctx = vma->vm_mm->cf;
 
-	if (ctx && !fpr_mutated(MUTATE_fpr_no_clamp))
-		fpr_arena_clamp(&ctx->arena, vma->vm_start, vma->vm_end,
-				floor, ceiling);
+	if (ctx && !cf_mutated(MUTATE_fpr_no_clamp))
+		cf_arena_clamp(&ctx->arena, vma->vm_start, vma->vm_end,
+			       floor, ceiling);
 }
 
 /**
- * __fpr_exit_tables() - exit_mmap() is about to remove all page tables
+ * __cf_exit_tables() - exit_mmap() is about to remove all page tables
  * @mm: the process
  * @tlb: its gather
  *
  * Only the gaps: mappings are still known to rmap, whose walkers would meet
  * freed tables. Must come before free_pgtables(), which takes the upper tables.
  */
-void __fpr_exit_tables(struct mm_struct *mm, struct mmu_gather *tlb)
+void __cf_exit_tables(struct mm_struct *mm, struct mmu_gather *tlb)
 {
-	if (mm->fpr && !fpr_mutated(MUTATE_fpr_no_exit_gaps))
-		fpr_free_gaps(mm->fpr, tlb);
+	if (mm->cf && !cf_mutated(MUTATE_fpr_no_exit_gaps))
+		cf_free_gaps(mm->cf, tlb);
 }
 
 /**
- * fpr_arena_exit() - the page tables of a process without mappings
+ * cf_arena_exit() - the page tables of a process without mappings
  * @ctx: its context, mmap_lock held for writing
  */
-void fpr_arena_exit(struct fpr_ctx *ctx)
+void cf_arena_exit(struct cf_ctx *ctx)
 {
 	struct mmu_gather tlb;
 
 	if (ctx->arena.settled == ctx->arena.next ||
-	    fpr_mutated(MUTATE_fpr_no_exit_last))
+	    cf_mutated(MUTATE_fpr_no_exit_last))
 		return;
 	tlb_gather_mmu_fullmm(&tlb, ctx->mm);
-	fpr_free_gaps(ctx, &tlb);
+	cf_free_gaps(ctx, &tlb);
 	tlb_finish_mmu(&tlb);
 }

@@ -3,15 +3,15 @@
  * Recycling contexts: who may reach the same stale frames.
  *
  * A process gets its context with its first eligible MAP_FPR mapping and keeps
- * it until exit. mm->fpr is written under mmap_lock held for writing and by
+ * it until exit. mm->cf is written under mmap_lock held for writing and by
  * exit_mmap(); it may be read anywhere, for instance by a flush, and the object
  * is freed by RCU. Others find contexts by the id in a tag, also under RCU.
  *
- * One context is special: fpr_shared owns the frames that more than one live
+ * One context is special: cf_shared owns the frames that more than one live
  * context can reach. It has no process, its flush is one of every process that
  * owes anything (settle.c).
  *
- * Locks: xa_lock of fpr_ids for ids, fpr_count_lock for the number of contexts;
+ * Locks: xa_lock of cf_ids for ids, cf_count_lock for the number of contexts;
  * nothing is held while flushing.
  * Callers: fpr.c (create, exit), pool.c and settle.c (lookup).
  */
@@ -21,7 +21,7 @@
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
-#include "internal.h"
+#include "core.h"
 
 /*
  * Switches all hooks. A static key would be cheaper for those who use nothing,
@@ -37,129 +37,129 @@
  *   - claims, and whatever else works on one process. They hold its mmap_lock,
  *     under which its context was made.
  *   - who clears an accessed bit. One who has missed the flag, or the context,
- *     has cleared the bit before fpr_ctx_create() reads @born.
+ *     has cleared the bit before cf_ctx_create() reads @born.
  *   - who has kept a charge for it: it is not cleared then (charge.c)
  *   - memory failure. It marks the page, and looks then; __fpr_skip_flush()
  *     tags, and looks for the mark then.
  * All others only lose something that is left to do: a credit, a tick. Whether
- * frames are parked is another question, see fpr_drain().
+ * frames are parked is another question, see cf_drain().
  */
-bool fpr_used __read_mostly;
-EXPORT_SYMBOL_GPL(fpr_used);	/* fuse may be a module */
-static DEFINE_SPINLOCK(fpr_count_lock);
-static unsigned int fpr_contexts;	/* under fpr_count_lock */
+bool cf_used __read_mostly;
+EXPORT_SYMBOL_GPL(cf_used);	/* fuse may be a module */
+static DEFINE_SPINLOCK(cf_count_lock);
+static unsigned int cf_contexts;	/* under cf_count_lock */
 
-static DEFINE_XARRAY_ALLOC1(fpr_ids);
-static u32 fpr_id_next;
+static DEFINE_XARRAY_ALLOC1(cf_ids);
+static u32 cf_id_next;
 
-struct fpr_ctx fpr_shared = {
-	.id = FPR_ID_SHARED,
+struct cf_ctx cf_shared = {
+	.id = CF_ID_SHARED,
 	.started = ATOMIC64_INIT(1),
 	.ref = REFCOUNT_INIT(1),
 };
 
 /* Tags stay for this long after the last context: the next one needs them, too. */
-#define FPR_TAGS_LINGER	(60 * HZ)
+#define CF_TAGS_LINGER	(60 * HZ)
 
-static void fpr_idle_work(struct work_struct *work);
-static DECLARE_DELAYED_WORK(fpr_idle, fpr_idle_work);
+static void cf_idle_work(struct work_struct *work);
+static DECLARE_DELAYED_WORK(cf_idle, cf_idle_work);
 
 /*
  * Nobody has used FPR for a while. Under the lock, so that a context that comes
  * now tags nothing that is about to go. A page whose charge is kept is still to be
  * found by its tag (charge.c).
  */
-static void fpr_idle_work(struct work_struct *work)
+static void cf_idle_work(struct work_struct *work)
 {
 	bool idle;
 
-	spin_lock(&fpr_count_lock);
-	idle = !fpr_contexts;
-	if (idle && fpr_charges_kept()) {
+	spin_lock(&cf_count_lock);
+	idle = !cf_contexts;
+	if (idle && cf_charges_kept()) {
 		idle = false;
-		mod_delayed_work(fpr_wq, &fpr_idle, FPR_TAGS_LINGER);
+		mod_delayed_work(cf_wq, &cf_idle, CF_TAGS_LINGER);
 	}
 	if (idle)
-		fpr_tags_retire();
-	spin_unlock(&fpr_count_lock);
+		cf_tags_retire();
+	spin_unlock(&cf_count_lock);
 	if (idle)
-		fpr_tags_free();
+		cf_tags_free();
 }
 
-static void fpr_contexts_inc(void)
+static void cf_contexts_inc(void)
 {
-	spin_lock(&fpr_count_lock);
-	fpr_contexts++;
-	WRITE_ONCE(fpr_used, true);
-	spin_unlock(&fpr_count_lock);
+	spin_lock(&cf_count_lock);
+	cf_contexts++;
+	WRITE_ONCE(cf_used, true);
+	spin_unlock(&cf_count_lock);
 }
 
 /*
  * Under the lock, or:	sees no context		new process: counted, flag is set
  *			clears the flag		skips; its frame is freed, not parked
  */
-static void fpr_contexts_dec(void)
+static void cf_contexts_dec(void)
 {
 	bool last;
 
-	spin_lock(&fpr_count_lock);
-	last = !--fpr_contexts;
+	spin_lock(&cf_count_lock);
+	last = !--cf_contexts;
 	if (last) {
-		fpr_settle_shared_idle();
-		/* Else fpr_park() has charges to give back, and it stays set. */
-		if (!fpr_charges_kept())
-			WRITE_ONCE(fpr_used, false);
-		mod_delayed_work(fpr_wq, &fpr_idle, FPR_TAGS_LINGER);
+		cf_settle_shared_idle();
+		/* Else cf_park() has charges to give back, and it stays set. */
+		if (!cf_charges_kept())
+			WRITE_ONCE(cf_used, false);
+		mod_delayed_work(cf_wq, &cf_idle, CF_TAGS_LINGER);
 	}
-	spin_unlock(&fpr_count_lock);
+	spin_unlock(&cf_count_lock);
 	if (last)
-		fpr_settle(&fpr_shared, FPR_BY_EXIT);
+		cf_settle(&cf_shared, CF_BY_EXIT);
 }
 
 /**
- * fpr_ctx_find() - the live context of a tag
+ * cf_ctx_find() - the live context of a tag
  * @id: id of a context
  *
  * Context: RCU read side.
  * Return: the context, or NULL if it is gone. A found context may die at any
  * time; whoever changes its pool looks at @dead under its lock.
  */
-struct fpr_ctx *fpr_ctx_find(u32 id)
+struct cf_ctx *cf_ctx_find(u32 id)
 {
-	if (id == FPR_ID_SHARED)
-		return &fpr_shared;
-	return xa_load(&fpr_ids, id);
+	if (id == CF_ID_SHARED)
+		return &cf_shared;
+	return xa_load(&cf_ids, id);
 }
 
 /**
- * fpr_ctx_next() - walk over all contexts, the shared one last
+ * cf_ctx_next() - walk over all contexts, the shared one last
  * @id: cursor, 0 at the start
  *
  * Return: a context with a reference for the caller, NULL at the end.
  */
-struct fpr_ctx *fpr_ctx_next(unsigned long *id)
+struct cf_ctx *cf_ctx_next(unsigned long *id)
 {
-	struct fpr_ctx *ctx;
+	struct cf_ctx *ctx;
 
-	if (*id == FPR_ID_SHARED)
+	if (*id == CF_ID_SHARED)
 		return NULL;
 	rcu_read_lock();
 	do {
-		ctx = *id ? xa_find_after(&fpr_ids, id, ULONG_MAX, XA_PRESENT) :
-			    xa_find(&fpr_ids, id, ULONG_MAX, XA_PRESENT);
+		ctx = *id ? xa_find_after(&cf_ids, id, ULONG_MAX, XA_PRESENT) :
+			    xa_find(&cf_ids, id, ULONG_MAX, XA_PRESENT);
 	} while (ctx && !refcount_inc_not_zero(&ctx->ref));
 	rcu_read_unlock();
 	if (!ctx) {
-		*id = FPR_ID_SHARED;
-		ctx = &fpr_shared;
+		*id = CF_ID_SHARED;
+		ctx = &cf_shared;
 		refcount_inc(&ctx->ref);
 	}
 	return ctx;
 }
 
-static void fpr_ctx_free(struct work_struct *work)
+static void cf_ctx_free(struct work_struct *work)
 {
-	struct fpr_ctx *ctx = container_of(work, struct fpr_ctx, free);
+	struct cf_ctx *ctx = container_of(work, struct cf_ctx, free);
 
 	WARN_ON_ONCE(ctx->nr);
 	mmdrop(ctx->mm);
@@ -167,29 +167,29 @@ static void fpr_ctx_free(struct work_struct *work)
 }
 
 /**
- * fpr_ctx_put() - drop a reference
+ * cf_ctx_put() - drop a reference
  * @ctx: the context
  *
  * Context: any; mmdrop() is not for softirqs, so a work item frees.
  */
-void fpr_ctx_put(struct fpr_ctx *ctx)
+void cf_ctx_put(struct cf_ctx *ctx)
 {
 	if (refcount_dec_and_test(&ctx->ref))
 		schedule_work(&ctx->free);
 }
 
 /**
- * fpr_ctx_count() - live contexts, without the shared one
+ * cf_ctx_count() - live contexts, without the shared one
  *
  * Return: their number.
  */
-unsigned int fpr_ctx_count(void)
+unsigned int cf_ctx_count(void)
 {
-	return READ_ONCE(fpr_contexts);
+	return READ_ONCE(cf_contexts);
 }
 
 /* Has a mapping a protection key? Those that come later, __fpr_mprotect() sees */
-static bool fpr_any_key(struct mm_struct *mm)
+static bool cf_any_key(struct mm_struct *mm)
 {
 	VMA_ITERATOR(vmi, mm, 0);
 	struct vm_area_struct *vma;
@@ -201,79 +201,79 @@ static bool fpr_any_key(struct mm_struct *mm)
 }
 
 /**
- * fpr_ctx_register() - give a context an identifier
+ * cf_ctx_register() - give a context an identifier
  * @ctx: the context
  *
  * Return: false without memory or identifiers.
  */
-bool fpr_ctx_register(struct fpr_ctx *ctx)
+bool cf_ctx_register(struct cf_ctx *ctx)
 {
-	return xa_alloc_cyclic(&fpr_ids, &ctx->id, ctx, XA_LIMIT(1, fpr_id_max),
-			       &fpr_id_next, GFP_KERNEL) >= 0;
+	return xa_alloc_cyclic(&cf_ids, &ctx->id, ctx, XA_LIMIT(1, cf_id_max),
+			       &cf_id_next, GFP_KERNEL) >= 0;
 }
 
 /**
- * fpr_ctx_end() - nobody can use stale translations of a context any more
+ * cf_ctx_end() - nobody can use stale translations of a context any more
  * @ctx: the context
  *
  * Whatever the tags say; so parked frames go back without a flush.
  */
-void fpr_ctx_end(struct fpr_ctx *ctx)
+void cf_ctx_end(struct cf_ctx *ctx)
 {
 	/* Later frees find no context; earlier ones see @dead under the lock. */
-	xa_erase(&fpr_ids, ctx->id);
+	xa_erase(&cf_ids, ctx->id);
 	spin_lock_irq(&ctx->lock);
 	ctx->dead = true;
 	spin_unlock_irq(&ctx->lock);
-	if (!fpr_mutated(MUTATE_fpr_no_exit_drain))
-		fpr_settle(ctx, FPR_BY_EXIT);
+	if (!cf_mutated(MUTATE_fpr_no_exit_drain))
+		cf_settle(ctx, CF_BY_EXIT);
 	if (cancel_delayed_work(&ctx->age))
-		fpr_ctx_put(ctx);
+		cf_ctx_put(ctx);
 }
 
 /**
- * fpr_ctx_create() - give a process its context
+ * cf_ctx_create() - give a process its context
  * @mm: current->mm, mmap_lock held for writing
  *
  * Return: the context, NULL without memory, addresses or ids.
  */
-struct fpr_ctx *fpr_ctx_create(struct mm_struct *mm)
+struct cf_ctx *cf_ctx_create(struct mm_struct *mm)
 {
-	struct fpr_ctx *ctx;
+	struct cf_ctx *ctx;
 
 	mmap_assert_write_locked(mm);
-	if (!fpr_tags_init())
+	if (!cf_tags_init())
 		return NULL;
 	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return NULL;
 	ctx->mm = mm;
 	refcount_set(&ctx->ref, 1);
-	fpr_pool_init(ctx);
-	fpr_settle_init(ctx);
-	INIT_WORK(&ctx->free, fpr_ctx_free);
-	fpr_start_generations(mm);
+	cf_pool_init(ctx);
+	cf_settle_init(ctx);
+	INIT_WORK(&ctx->free, cf_ctx_free);
+	cf_start_generations(mm);
 	/* No skip yet: everything up to now counts as completed. */
-	ctx->completed = fpr_started(ctx);
+	ctx->completed = cf_started(ctx);
 	ctx->born = U64_MAX;
 	ctx->tables = mm_pgtables_bytes(mm);
-	ctx->keyed = fpr_any_key(mm);
-	if (!fpr_arena_init(ctx))
+	ctx->keyed = cf_any_key(mm);
+	if (!cf_arena_init(ctx))
 		goto free;
-	if (!fpr_ctx_register(ctx))
+	if (!cf_ctx_register(ctx))
 		goto free;
 	mmgrab(mm);
-	fpr_contexts_inc();
-	WRITE_ONCE(mm->fpr, ctx);
+	cf_contexts_inc();
+	WRITE_ONCE(mm->cf, ctx);
 	/*
 	 * But for accessed bits of mappings that were inherited. Who clears one
-	 * and sees no context, or not even @fpr_used, has done so before the
+	 * and sees no context, or not even @cf_used, has done so before the
 	 * barrier; a flush that is under way, and will be credited, may have
 	 * passed before that.
 	 */
 	smp_mb();
-	WRITE_ONCE(ctx->born, fpr_started(ctx) + 1);
-	fpr_group_join(ctx);
+	WRITE_ONCE(ctx->born, cf_started(ctx) + 1);
+	cf_group_join(ctx);
 	return ctx;
 free:
 	kfree(ctx);
@@ -281,7 +281,7 @@ free:
 }
 
 /**
- * __fpr_exit_begin() - the last user of the process has gone
+ * __cf_exit_begin() - the last user of the process has gone
  * @mm: the process
  *
  * Called by exit_mmap() before anything is unmapped. No task runs in @mm any
@@ -289,29 +289,32 @@ free:
  * that loads another process under the same PCID flushes it first. So nothing
  * is owed.
  */
-void __fpr_exit_begin(struct mm_struct *mm)
+void __cf_exit_begin(struct mm_struct *mm)
 {
-	struct fpr_ctx *ctx = mm->fpr;
+	struct cf_ctx *ctx = mm->cf;
 
 	if (!ctx)
 		return;
-	fpr_ctx_end(ctx);
-	fpr_group_end(ctx);
+	cf_ctx_end(ctx);
+	cf_group_end(ctx);
 }
 
 /**
- * __fpr_exit_end() - forget the context of a process
+ * __cf_exit_end() - forget the context of a process
  * @mm: the process, its page tables are gone
  */
-void __fpr_exit_end(struct mm_struct *mm)
+void __cf_exit_end(struct mm_struct *mm)
 {
-	struct fpr_ctx *ctx = mm->fpr;
+	struct cf_ctx *ctx = mm->cf;
 
 	if (!ctx)
 		return;
-	fpr_arena_exit(ctx);
-	fpr_vma_free(ctx);
-	WRITE_ONCE(mm->fpr, NULL);
-	fpr_contexts_dec();
-	fpr_ctx_put(ctx);
+	cf_arena_exit(ctx);
+	/* One that was kept for the next mapping. */
+	if (ctx->vma)
+		vm_area_free(ctx->vma);
+	ctx->vma = NULL;
+	WRITE_ONCE(mm->cf, NULL);
+	cf_contexts_dec();
+	cf_ctx_put(ctx);
 }

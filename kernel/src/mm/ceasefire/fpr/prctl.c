@@ -6,7 +6,7 @@
  * mm->fpr_auto is the size up to which a mapping of a file is made as if the
  * flag had been given. It changes at any time, and says nothing about mappings
  * that exist; so no lock. A child of vfork() sets it for its parent. fork() and
- * execve() inherit it (fpr_mm_init()), but for an execve() that gains privileges:
+ * execve() inherit it (cf_mm_init()), but for an execve() that gains privileges:
  * who starts such a program must not decide for how long it can reach what it
  * has unmapped (I2). Contexts are in group.c.
  *
@@ -18,7 +18,7 @@
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
-#include "internal.h"
+#include "fpr.h"
 
 /**
  * fpr_prctl() - prctl(PR_FPR)
@@ -44,9 +44,9 @@ int fpr_prctl(unsigned long operation, unsigned long arg3, unsigned long arg4,
 		return put_user((u64)READ_ONCE(current->mm->fpr_auto),
 				(u64 __user *)arg3);
 	case PR_FPR_SET_CONTEXT:
-		return fpr_group_choose(arg3);
+		return cf_group_choose(arg3);
 	case PR_FPR_GET_CONTEXT:
-		return put_user(fpr_group_kind(),
+		return put_user(cf_group_kind(),
 				(unsigned int __user *)arg3);
 	default:
 		return -EINVAL;
@@ -59,8 +59,8 @@ int fpr_prctl(unsigned long operation, unsigned long arg3, unsigned long arg4,
  */
 void __fpr_exec_secure(struct mm_struct *mm)
 {
-	if (fpr_mutated(MUTATE_fpr_auto_secure))
+	if (cf_mutated(MUTATE_fpr_auto_secure))
 		return;
 	WRITE_ONCE(mm->fpr_auto, 0);
-	fpr_group_leave(mm);
+	cf_group_leave(mm);
 }

@@ -29,7 +29,7 @@
  *     child runs
  *   - other rights, KSM, swap: see rights.c
  *   - migration: the old frame keeps the tag and parks; the new one has none
- *   - a gift to a pipe that FUSE takes for its page cache: __fpr_folio_stale()
+ *   - a gift to a pipe that FUSE takes for its page cache: __cf_folio_stale()
  *
  * Locks: step 1 and the decision in step 2 run under mmap_lock held for
  * writing, the rest of munmap() under the downgraded lock.
@@ -50,8 +50,8 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/ceasefire.h>
 
-#include "../internal.h"
-#include "internal.h"
+#include "../../internal.h"
+#include "fpr.h"
 
 /* Inodes whose pages come from the page cache by the usual path. */
 static bool fpr_file_eligible(struct file *file)
@@ -78,12 +78,12 @@ static bool fpr_file_eligible(struct file *file)
  */
 bool fpr_vma_eligible(struct vm_area_struct *vma)
 {
-	const vm_flags_t no = fpr_mutated(MUTATE_fpr_allow_exec) ?
+	const vm_flags_t no = cf_mutated(MUTATE_fpr_allow_exec) ?
 			      VM_SPECIAL | VM_HUGETLB :
 			      VM_SPECIAL | VM_HUGETLB | VM_EXEC;
 
 	return (vma->vm_flags & (VM_FPR | no)) == VM_FPR &&
-	       (!vma_pkey(vma) || fpr_mutated(MUTATE_fpr_allow_keyed)) &&
+	       (!vma_pkey(vma) || cf_mutated(MUTATE_fpr_allow_keyed)) &&
 	       (vma_is_anonymous(vma) ||
 		vma->vm_ops->map_pages == filemap_map_pages);
 }
@@ -106,7 +106,7 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 			     unsigned long flags, vm_flags_t *vm_flags)
 {
 	struct mm_struct *mm = current->mm;
-	struct fpr_ctx *ctx = mm->fpr;
+	struct cf_ctx *ctx = mm->cf;
 	enum vm_event_item why;
 	unsigned long area;
 
@@ -121,21 +121,21 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 	if (file ? !fpr_file_eligible(file) : flags & FPR_ANON_EXCLUDES)
 		goto no;
 	why = FPR_MAP_INELIGIBLE_EXEC;
-	if (*vm_flags & VM_EXEC && !fpr_mutated(MUTATE_fpr_allow_exec))
+	if (*vm_flags & VM_EXEC && !cf_mutated(MUTATE_fpr_allow_exec))
 		goto no;
 	why = FPR_MAP_INELIGIBLE_ADDRESS;
 	if (addr || flags & (MAP_FIXED | MAP_32BIT) || in_compat_syscall())
 		goto no;
 	why = FPR_MAP_INELIGIBLE_ARENA;
 	if (!ctx)
-		ctx = fpr_ctx_create(mm);
+		ctx = cf_ctx_create(mm);
 	if (!ctx)
 		goto no;
 	why = FPR_MAP_INELIGIBLE_LIMIT;
-	if (len > FPR_ARENA_MAX_MAP(&ctx->arena))
+	if (len > CF_ARENA_MAX_MAP(&ctx->arena))
 		goto no;
 	why = FPR_MAP_INELIGIBLE_ARENA;
-	area = fpr_arena_get(ctx, len, file ? pgoff : 0);
+	area = cf_arena_get(ctx, len, file ? pgoff : 0);
 	if (!area)
 		goto no;
 	*vm_flags |= VM_FPR;
@@ -156,22 +156,22 @@ no:
 void __fpr_mapped(struct vm_area_struct *vma)
 {
 	if (!(vma->vm_flags & VM_FPR) || fpr_vma_eligible(vma) ||
-	    fpr_mutated(MUTATE_fpr_no_mapped))
+	    cf_mutated(MUTATE_fpr_no_mapped))
 		return;
 	vm_flags_clear(vma, VM_FPR);
 	count_vm_event(FPR_MAP_INELIGIBLE_FILE);
 }
 
 /* The tag of what a context leaves now, and that it owes for that; 0: none. */
-static u64 fpr_tag_now(struct fpr_ctx *ctx)
+static u64 fpr_tag_now(struct cf_ctx *ctx)
 {
-	u64 gen = fpr_started(ctx);
+	u64 gen = cf_started(ctx);
 
-	if (unlikely(!fpr_gen_fits(gen)) && !fpr_mutated(MUTATE_fpr_gen_cut))
+	if (unlikely(!cf_gen_fits(gen)) && !cf_mutated(MUTATE_fpr_gen_cut))
 		return 0;
 	/* Before the first tag: a tag that nobody owes for is never settled. */
-	fpr_owe(ctx, gen);
-	return fpr_tag_make(ctx->id, gen);
+	cf_owe(ctx, gen);
+	return cf_tag_make(ctx->id, gen);
 }
 
 /*
@@ -181,10 +181,10 @@ static u64 fpr_tag_now(struct fpr_ctx *ctx)
  *   clears the entry, drops rmap
  *					marks the frame as bad
  *					finds nobody who maps it
- *					__fpr_poisoned(): no tag, no flush
+ *					__cf_poisoned(): no tag, no flush
  *   tags the frame, skips: others may read what is bad
  *
- * So this looks for the mark after the tag is there, and __fpr_poisoned() for
+ * So this looks for the mark after the tag is there, and __cf_poisoned() for
  * the tag after the mark is. Both have a full barrier in between (the tag is
  * written by cmpxchg; one that was there before is older than what follows), so
  * one of them flushes. Also for a bad frame that nobody could unmap.
@@ -200,7 +200,7 @@ static bool fpr_any_bad(struct page *page, unsigned long nr)
 	smp_mb__after_atomic();
 	for (; nr--; page++)
 		bad |= PageHWPoison(page);
-	return bad && !fpr_mutated(MUTATE_fpr_poison_unseen);
+	return bad && !cf_mutated(MUTATE_fpr_poison_unseen);
 }
 
 /*
@@ -212,11 +212,11 @@ static bool fpr_any_bad(struct page *page, unsigned long nr)
 
 /* Tag all frames that the gather holds, @pages of them; or why not, else 0. */
 static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
-					 struct fpr_ctx *ctx,
+					 struct cf_ctx *ctx,
 					 unsigned long *pages)
 {
-	struct fpr_ctx *owner = fpr_tag_ctx(ctx);
-	struct fpr_ctx *self = fpr_mutated(MUTATE_fpr_group_anon) ? owner : ctx;
+	struct cf_ctx *owner = cf_tag_ctx(ctx);
+	struct cf_ctx *self = cf_mutated(MUTATE_fpr_group_anon) ? owner : ctx;
 	struct mmu_gather_batch *batch;
 	/* Of files, and of anonymous pages, which are not for a group. */
 	unsigned long fresh[2] = { };
@@ -224,7 +224,7 @@ static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
 	u64 tags[2] = { };
 
 	if (owner != ctx)
-		fpr_note_left(ctx);
+		cf_note_left(ctx);
 	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
 		unsigned int i;
 
@@ -240,15 +240,15 @@ static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
 				nr = encoded_nr_pages(batch->encoded_pages[++i]);
 			if (!tags[anon])
 				tags[anon] = anon ? fpr_tag_now(self) |
-						    FPR_TAG_WRITABLE :
+						    CF_TAG_WRITABLE :
 						    fpr_tag_now(owner);
 			*pages += nr;
 			if (*pages > FPR_GATHER_MAX &&
-			    !fpr_mutated(MUTATE_fpr_gather_unbounded))
+			    !cf_mutated(MUTATE_fpr_gather_unbounded))
 				why = FPR_FLUSH_LIMIT;
-			else if (!fpr_tag_id(tags[anon]) ||
-				 !fpr_tag_frames(page_to_pfn(page), nr,
-						 tags[anon], &fresh[anon]))
+			else if (!cf_tag_id(tags[anon]) ||
+				 !cf_tag_frames(page_to_pfn(page), nr,
+						tags[anon], &fresh[anon]))
 				why = FPR_FLUSH_TAGS;
 			else if (unlikely(fpr_any_bad(page, nr)))
 				why = FPR_FLUSH_POISON;
@@ -284,11 +284,11 @@ static void fpr_skip_pause(void)
  */
 static bool fpr_stale_too_many(struct mmu_gather *tlb)
 {
-	long limit = min(READ_ONCE(fpr_stale_limit), LONG_MAX);
-	struct fpr_ctx *ctx = tlb->mm->fpr;
+	long limit = min(READ_ONCE(cf_stale_limit), LONG_MAX);
+	struct cf_ctx *ctx = tlb->mm->cf;
 	bool too_many;
 
-	if (fpr_mutated(MUTATE_fpr_no_stale_limit))
+	if (cf_mutated(MUTATE_fpr_no_stale_limit))
 		return false;
 	if (atomic_long_read(&ctx->stale) > limit) {
 		/* First, so that what is left meanwhile counts. */
@@ -297,7 +297,7 @@ static bool fpr_stale_too_many(struct mmu_gather *tlb)
 		return true;
 	}
 	rcu_read_lock();
-	too_many = atomic_long_read(&fpr_tag_ctx(ctx)->stale) > limit;
+	too_many = atomic_long_read(&cf_tag_ctx(ctx)->stale) > limit;
 	rcu_read_unlock();
 	return too_many;
 }
@@ -309,12 +309,12 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
 
 	if (!READ_ONCE(fpr_enabled))
 		return FPR_FLUSH_DISABLED;
-	if (fpr_is_mapping_only(tlb->mm) &&
-	    !fpr_mutated(MUTATE_fpr_mapping_skips))
+	if (cf_is_mapping_only(tlb->mm) &&
+	    !cf_mutated(MUTATE_fpr_mapping_skips))
 		return FPR_FLUSH_CONTEXT;
-	if (unsafe == FPR_UNSAFE_DIRTY && !fpr_mutated(MUTATE_fpr_allow_dirty))
+	if (unsafe == FPR_UNSAFE_DIRTY && !cf_mutated(MUTATE_fpr_allow_dirty))
 		return FPR_FLUSH_DIRTY;
-	if (unsafe == FPR_UNSAFE_ANON && !fpr_mutated(MUTATE_fpr_allow_anon))
+	if (unsafe == FPR_UNSAFE_ANON && !cf_mutated(MUTATE_fpr_allow_anon))
 		return FPR_FLUSH_ANON;
 	if (unsafe == FPR_UNSAFE_SPECIAL)
 		return FPR_FLUSH_SPECIAL;
@@ -323,11 +323,11 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
 		return FPR_FLUSH_NESTED;
 	if ((tlb->freed_tables || tlb->unshared_tables || tlb->need_flush_all ||
 	     tlb->cleared_pmds || tlb->cleared_puds || tlb->cleared_p4ds) &&
-	    !fpr_mutated(MUTATE_fpr_allow_tables))
+	    !cf_mutated(MUTATE_fpr_allow_tables))
 		return FPR_FLUSH_TABLES;
 	/* Listeners hear of invalidations from flush_tlb_mm_range() only. */
 	if (mm_has_notifiers(tlb->mm) &&
-	    !fpr_mutated(MUTATE_fpr_ignore_notifiers))
+	    !cf_mutated(MUTATE_fpr_ignore_notifiers))
 		return FPR_FLUSH_NOTIFIER;
 	/*
 	 * Nobody to interrupt: the local flush is cheap and leaves no debt.
@@ -354,12 +354,12 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
  */
 bool __fpr_skip_flush(struct mmu_gather *tlb)
 {
-	struct fpr_ctx *ctx = tlb->mm->fpr;
+	struct cf_ctx *ctx = tlb->mm->cf;
 	unsigned long pages = 0;
 	enum vm_event_item why;
 
 	if (likely(!tlb->fpr)) {
-		if (!fpr_mutated(MUTATE_fpr_skip_forced) || !ctx)
+		if (!cf_mutated(MUTATE_fpr_skip_forced) || !ctx)
 			return false;
 	} else {
 		why = fpr_must_flush(tlb);
@@ -376,7 +376,7 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 		goto flush;
 	count_vm_event(FPR_SKIP);
 	count_vm_events(FPR_SKIP_PAGES, pages);
-	trace_fpr_skip(ctx->id, tlb->start, tlb->end, fpr_started(ctx));
+	trace_fpr_skip(ctx->id, tlb->start, tlb->end, cf_started(ctx));
 	ceasefire_skipped(tlb->start, tlb->end);
 	return true;
 flush:

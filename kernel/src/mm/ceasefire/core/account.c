@@ -4,7 +4,7 @@
  * nr_fpr_parked in /proc/vmstat and of each node, FPRParked in /proc/PID/status,
  * and all of it in /sys/kernel/mm/ceasefire/fpr/meminfo.
  *
- * Locks: none; fpr_account_parked() runs under that of a pool. Page tables that
+ * Locks: none; cf_account_parked() runs under that of a pool. Page tables that
  * wait for a drain are in VmPTE of their process, as all page tables are.
  * Callers: pool.c, recycle.c (count); task_mem(), sysfs.c (show).
  */
@@ -13,71 +13,71 @@
 #include <linux/sysfs.h>
 #include <linux/vmstat.h>
 
-#include "internal.h"
+#include "core.h"
 
 /*
  * Exact, other than the counters of nodes: who waits for frames has to find none
  * counted when there are none.
  */
-atomic_long_t fpr_nr_parked;
+atomic_long_t cf_nr_parked;
 
 /**
- * fpr_parked() - parked base pages of all contexts
+ * cf_parked() - parked base pages of all contexts
  *
  * Return: their number.
  */
-long fpr_parked(void)
+long cf_parked(void)
 {
-	return atomic_long_read(&fpr_nr_parked);
+	return atomic_long_read(&cf_nr_parked);
 }
 
 /**
- * fpr_account_parked() - a page enters or leaves a pool
+ * cf_account_parked() - a page enters or leaves a pool
  * @page: the page
  * @nr: number of its base pages, negative if it leaves
  *
  * Context: any.
  */
-void fpr_account_parked(struct page *page, long nr)
+void cf_account_parked(struct page *page, long nr)
 {
-	atomic_long_add(nr, &fpr_nr_parked);
-	if (!fpr_mutated(MUTATE_fpr_hide_parked))
+	atomic_long_add(nr, &cf_nr_parked);
+	if (!cf_mutated(MUTATE_fpr_hide_parked))
 		mod_node_page_state(page_pgdat(page), NR_FPR_PARKED, nr);
 }
 
 /**
- * __fpr_task_mem() - what a process has parked, for /proc/PID/status
+ * __cf_task_mem() - what a process has parked, for /proc/PID/status
  * @m: where to
  * @mm: the process, which cannot exit meanwhile
  *
  * What it has parked with a group is not in there: it belongs to all of them.
  */
-void __fpr_task_mem(struct seq_file *m, struct mm_struct *mm)
+void __cf_task_mem(struct seq_file *m, struct mm_struct *mm)
 {
-	struct fpr_ctx *ctx = READ_ONCE(mm->fpr);
+	struct cf_ctx *ctx = READ_ONCE(mm->cf);
 
-	if (ctx && !fpr_mutated(MUTATE_fpr_hide_parked))
+	if (ctx && !cf_mutated(MUTATE_fpr_hide_parked))
 		seq_printf(m, "FPRParked:\t%8lu kB\n",
 			   READ_ONCE(ctx->nr) << (PAGE_SHIFT - 10));
 }
 
 /**
- * fpr_meminfo() - all memory of fast page recycling, a line each
+ * cf_meminfo() - all memory of fast page recycling, a line each
  * @buf: of sysfs
  *
  * Return: length of the text.
  */
-ssize_t fpr_meminfo(char *buf)
+ssize_t cf_meminfo(char *buf)
 {
-	unsigned long parked = fpr_parked();
+	unsigned long parked = cf_parked();
 
 	return sysfs_emit(buf,
 			  "Parked:     %8lu kB\n"
 			  "Tags:       %8lu kB\n"
 			  "Contexts:   %8lu kB\n",
-			  fpr_mutated(MUTATE_fpr_hide_parked) ? 0 :
+			  cf_mutated(MUTATE_fpr_hide_parked) ? 0 :
 			  parked << (PAGE_SHIFT - 10),
-			  fpr_tags_bytes() >> 10,
-			  DIV_ROUND_UP(fpr_ctx_count() * sizeof(struct fpr_ctx) +
-				       fpr_group_bytes(), 1024));
+			  cf_tags_bytes() >> 10,
+			  DIV_ROUND_UP(cf_ctx_count() * sizeof(struct cf_ctx) +
+				       cf_group_bytes(), 1024));
 }

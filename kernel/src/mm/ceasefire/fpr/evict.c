@@ -30,8 +30,8 @@
  *   - madvise(MADV_FREE), for anonymous pages, clears it within an mmu_gather and
  *     flushes at the end: mm_tlb_flush_pending() says so, and is right under the
  *     page table lock
- *   - a frame without room for its tag: fpr_ctx.untracked, for the whole process
- *   - a process that has no context yet (fork() copies VM_FPR): fpr_ctx.born
+ *   - a frame without room for its tag: cf_ctx.untracked, for the whole process
+ *   - a process that has no context yet (fork() copies VM_FPR): cf_ctx.born
  *   - migration keeps the bit when it puts an entry back before its flush; where
  *     there is no room for it (CPUs with L1TF) all evictions flush
  *   - swapoff puts entries back without the bit, for the same frame, while the
@@ -58,7 +58,7 @@
 
 #include <trace/events/ceasefire.h>
 
-#include "internal.h"
+#include "fpr.h"
 
 /* So many pages that reclaim has left alone are worth a flush. */
 #define FPR_EVICT_BATCH		2048
@@ -84,26 +84,26 @@
  */
 void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 {
-	struct fpr_ctx *ctx = vma->vm_mm->fpr, *owner;
+	struct cf_ctx *ctx = vma->vm_mm->cf, *owner;
 	unsigned long fresh = 0;
 	u64 gen;
 
 	if (!(vma->vm_flags & VM_FPR) || !ctx ||
-	    fpr_mutated(MUTATE_fpr_evict_untagged))
+	    cf_mutated(MUTATE_fpr_evict_untagged))
 		return;
 	/* The bit before the generation; see settle.c. */
 	smp_mb__after_atomic();
 	rcu_read_lock();
 	/* As a skip has it: what is anonymous is not for a group. */
-	owner = PageAnon(pte_page(pte)) ? ctx : fpr_tag_ctx(ctx);
+	owner = PageAnon(pte_page(pte)) ? ctx : cf_tag_ctx(ctx);
 	if (owner != ctx)
-		fpr_note_left(ctx);
-	gen = fpr_started(owner);
-	fpr_owe_young(owner, gen);
-	if (!fpr_gen_fits(gen) ||
-	    !fpr_tag_frames(pte_pfn(pte), 1, fpr_tag_make(owner->id, gen),
-			    &fresh))
-		fpr_raise(&ctx->untracked, fpr_started(ctx) + 1);
+		cf_note_left(ctx);
+	gen = cf_started(owner);
+	cf_owe_young(owner, gen);
+	if (!cf_gen_fits(gen) ||
+	    !cf_tag_frames(pte_pfn(pte), 1, cf_tag_make(owner->id, gen),
+			   &fresh))
+		cf_raise(&ctx->untracked, cf_started(ctx) + 1);
 	/* One that is truncated now would be parked, too. */
 	atomic_long_add(fresh, &owner->stale);
 	rcu_read_unlock();
@@ -142,7 +142,7 @@ core_initcall(fpr_evict_init);
 
 /* Why an entry that reclaim has cleared may be in a TLB; 0 if it is in none. */
 static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
-					       struct fpr_ctx *ctx, pte_t pte)
+					       struct cf_ctx *ctx, pte_t pte)
 {
 	struct mm_struct *mm = vma->vm_mm;
 	bool stale;
@@ -150,24 +150,24 @@ static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
 	if (!READ_ONCE(fpr_enabled))
 		return FPR_EVICT_FLUSH_DISABLED;
 	if (!READ_ONCE(fpr_evict_skips) &&
-	    !fpr_mutated(MUTATE_fpr_evict_unproven))
+	    !cf_mutated(MUTATE_fpr_evict_unproven))
 		return FPR_EVICT_FLUSH_VENDOR;
-	if (pte_young(pte) && !fpr_mutated(MUTATE_fpr_evict_young))
+	if (pte_young(pte) && !cf_mutated(MUTATE_fpr_evict_young))
 		return FPR_EVICT_FLUSH_YOUNG;
 	if (!migration_entry_supports_ad())
 		return FPR_EVICT_FLUSH_UNTRACKED;
-	if (mm_has_notifiers(mm) && !fpr_mutated(MUTATE_fpr_evict_notifiers))
+	if (mm_has_notifiers(mm) && !cf_mutated(MUTATE_fpr_evict_notifiers))
 		return FPR_EVICT_FLUSH_NOTIFIER;
 	if (PageAnon(pte_page(pte)) && mm_tlb_flush_pending(mm))
 		return FPR_EVICT_FLUSH_PENDING;
 	rcu_read_lock();
-	stale = fpr_frame_owner(pte_pfn(pte), NULL);
+	stale = cf_frame_owner(pte_pfn(pte), NULL);
 	rcu_read_unlock();
-	if (stale && !fpr_mutated(MUTATE_fpr_evict_stale))
+	if (stale && !cf_mutated(MUTATE_fpr_evict_stale))
 		return FPR_EVICT_FLUSH_STALE;
-	if ((fpr_is_owed_for(ctx, READ_ONCE(ctx->untracked)) ||
-	     fpr_is_owed_for(ctx, READ_ONCE(ctx->born))) &&
-	    !fpr_mutated(MUTATE_fpr_evict_untracked))
+	if ((cf_is_owed_for(ctx, READ_ONCE(ctx->untracked)) ||
+	     cf_is_owed_for(ctx, READ_ONCE(ctx->born))) &&
+	    !cf_mutated(MUTATE_fpr_evict_untracked))
 		return FPR_EVICT_FLUSH_UNTRACKED;
 	return 0;
 }
@@ -196,7 +196,7 @@ static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
  */
 bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
 {
-	struct fpr_ctx *ctx = vma->vm_mm->fpr;
+	struct cf_ctx *ctx = vma->vm_mm->cf;
 	enum vm_event_item why;
 
 	if (!(vma->vm_flags & VM_FPR) || !ctx)
@@ -219,7 +219,7 @@ bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
  */
 bool __fpr_looks_at(struct vm_area_struct *vma)
 {
-	return vma->vm_flags & VM_FPR && !fpr_mutated(MUTATE_fpr_evict_unseen);
+	return vma->vm_flags & VM_FPR && !cf_mutated(MUTATE_fpr_evict_unseen);
 }
 
 /**
@@ -237,34 +237,34 @@ bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 		       pte_t *pte)
 {
 	if (vma_has_recency(vma) || !(vma->vm_flags & VM_FPR) ||
-	    fpr_mutated(MUTATE_fpr_evict_counted))
+	    cf_mutated(MUTATE_fpr_evict_counted))
 		return false;
 	ptep_test_and_clear_young(vma, address, pte);
 	return true;
 }
 
 /* One flush for all whose bits were cleared until now. */
-static void fpr_evict_settle(struct fpr_ctx *ctx)
+static void fpr_evict_settle(struct cf_ctx *ctx)
 {
-	if (ctx == &fpr_shared && fpr_mutated(MUTATE_fpr_evict_unsettled))
+	if (ctx == &cf_shared && cf_mutated(MUTATE_fpr_evict_unsettled))
 		return;
 	atomic_set(&ctx->kept, 0);
-	if (fpr_flush_found(ctx))
+	if (cf_flush_found(ctx))
 		count_vm_event(FPR_EVICT_SETTLE);
 }
 
 /* The context that makes the eviction of a folio take a flush. RCU read side. */
-static struct fpr_ctx *fpr_evict_owner(struct folio *folio)
+static struct cf_ctx *fpr_evict_owner(struct folio *folio)
 {
 	unsigned long pfn = folio_pfn(folio), i;
-	struct fpr_ctx *ctx = NULL;
+	struct cf_ctx *ctx = NULL;
 
-	if (!folio_mapped(folio) || !fpr_frames_tagged(pfn) ||
+	if (!folio_mapped(folio) || !cf_frames_tagged(pfn) ||
 	    !READ_ONCE(fpr_enabled) || !READ_ONCE(fpr_evict_skips) ||
-	    fpr_mutated(MUTATE_fpr_evict_stale))
+	    cf_mutated(MUTATE_fpr_evict_stale))
 		return NULL;
 	for (i = 0; i < folio_nr_pages(folio) && !ctx; i++)
-		ctx = fpr_frame_owner(pfn + i, NULL);
+		ctx = cf_frame_owner(pfn + i, NULL);
 	return ctx;
 }
 
@@ -281,7 +281,7 @@ static struct fpr_ctx *fpr_evict_owner(struct folio *folio)
  */
 bool __fpr_evict_later(struct folio *folio, int priority)
 {
-	struct fpr_ctx *ctx;
+	struct cf_ctx *ctx;
 	bool later = false;
 	int kept, enough;
 
@@ -296,10 +296,10 @@ bool __fpr_evict_later(struct folio *folio, int priority)
 			fpr_evict_settle(ctx);
 		else
 			later = priority > FPR_EVICT_NOTHING &&
-				!fpr_mutated(MUTATE_fpr_evict_now);
+				!cf_mutated(MUTATE_fpr_evict_now);
 		if (later && kept == FPR_EVICT_SOON &&
-		    !fpr_mutated(MUTATE_fpr_evict_unsettled))
-			fpr_settle_soon(ctx);
+		    !cf_mutated(MUTATE_fpr_evict_unsettled))
+			cf_settle_soon(ctx);
 	}
 	rcu_read_unlock();
 	if (later)
@@ -320,7 +320,7 @@ bool __fpr_evict_waits(struct folio *folio)
 	bool waits;
 
 	if (folio_test_active(folio) || folio_test_referenced(folio) ||
-	    fpr_mutated(MUTATE_fpr_evict_youngest))
+	    cf_mutated(MUTATE_fpr_evict_youngest))
 		return false;
 	rcu_read_lock();
 	waits = fpr_evict_owner(folio);

@@ -17,7 +17,7 @@
  * N > gen was requested after that read, so it saw the entries cleared on every
  * CPU; once it has completed, nobody can use the translation any more. A flush
  * with N <= gen may have passed a CPU before the entry was cleared and proves
- * nothing. Hence the one comparison in fpr_gen_stale().
+ * nothing. Hence the one comparison in cf_gen_stale().
  *
  * Two wrong ways, and what breaks:
  *
@@ -38,62 +38,62 @@
 #include <linux/types.h>
 
 /* Tests build with narrow fields, in which all values can be tried. */
-#ifndef FPR_TAG_ID_BITS
-#define FPR_TAG_ID_BITS		22
-#define FPR_TAG_GEN_BITS	41
+#ifndef CF_TAG_ID_BITS
+#define CF_TAG_ID_BITS		22
+#define CF_TAG_GEN_BITS	41
 #endif
-#define FPR_TAG_GEN_MASK	((1ULL << FPR_TAG_GEN_BITS) - 1)
+#define CF_TAG_GEN_MASK	((1ULL << CF_TAG_GEN_BITS) - 1)
 
 /* One of the translations may write: the frame was an anonymous page (I2). */
-#define FPR_TAG_WRITABLE	(FPR_TAG_GEN_MASK + 1)
-#define FPR_TAG_ID_SHIFT	(FPR_TAG_GEN_BITS + 1)
+#define CF_TAG_WRITABLE	(CF_TAG_GEN_MASK + 1)
+#define CF_TAG_ID_SHIFT	(CF_TAG_GEN_BITS + 1)
 
 /* No context; a tag of 0 is "never tagged". */
-#define FPR_ID_NONE		0U
+#define CF_ID_NONE		0U
 /* Frames that several contexts may reach, settled by flushes of all of them. */
-#define FPR_ID_SHARED		((1U << FPR_TAG_ID_BITS) - 1)
-#define FPR_ID_MAX		(FPR_ID_SHARED - 1)
+#define CF_ID_SHARED		((1U << CF_TAG_ID_BITS) - 1)
+#define CF_ID_MAX		(CF_ID_SHARED - 1)
 
-static inline u64 fpr_tag_make(u32 id, u64 gen)
+static inline u64 cf_tag_make(u32 id, u64 gen)
 {
-	return (u64)id << FPR_TAG_ID_SHIFT | (gen & FPR_TAG_GEN_MASK);
+	return (u64)id << CF_TAG_ID_SHIFT | (gen & CF_TAG_GEN_MASK);
 }
 
-static inline u32 fpr_tag_id(u64 tag)
+static inline u32 cf_tag_id(u64 tag)
 {
-	return tag >> FPR_TAG_ID_SHIFT;
+	return tag >> CF_TAG_ID_SHIFT;
 }
 
-static inline u64 fpr_tag_gen(u64 tag)
+static inline u64 cf_tag_gen(u64 tag)
 {
-	return tag & FPR_TAG_GEN_MASK;
+	return tag & CF_TAG_GEN_MASK;
 }
 
 /**
- * fpr_gen_fits() - can a skip at @gen be noted in a tag?
+ * cf_gen_fits() - can a skip at @gen be noted in a tag?
  * @gen: started generation of a context, which counts on
  *
  * A generation that was cut off would look old, and its frames clean. A process
  * gets there after weeks of nothing but flushes; from then on each of its
  * unmaps flushes.
  */
-static inline bool fpr_gen_fits(u64 gen)
+static inline bool cf_gen_fits(u64 gen)
 {
-	return gen <= FPR_TAG_GEN_MASK;
+	return gen <= CF_TAG_GEN_MASK;
 }
 
 /**
- * fpr_gen_stale() - may a translation that was left at @gen still be used?
+ * cf_gen_stale() - may a translation that was left at @gen still be used?
  * @gen:	started generation at the skip
  * @completed:	newest completed full flush of the context
  */
-static inline bool fpr_gen_stale(u64 gen, u64 completed)
+static inline bool cf_gen_stale(u64 gen, u64 completed)
 {
 	return gen >= completed;
 }
 
 /**
- * fpr_tag_combine() - the tag of a frame after one more skip
+ * cf_tag_combine() - the tag of a frame after one more skip
  * @old:	tag of the frame
  * @old_stale:	whether some CPU may still reach the frame through @old
  * @new:	tag of the context that skips now
@@ -106,17 +106,17 @@ static inline bool fpr_gen_stale(u64 gen, u64 completed)
  *
  * Return: the tag to store; equal to @old if nothing changes.
  */
-static inline u64 fpr_tag_combine(u64 old, bool old_stale, u64 new, u64 shared)
+static inline u64 cf_tag_combine(u64 old, bool old_stale, u64 new, u64 shared)
 {
-	u64 writable = (old | new) & FPR_TAG_WRITABLE;
+	u64 writable = (old | new) & CF_TAG_WRITABLE;
 
-	if (fpr_tag_id(old) == fpr_tag_id(new))
-		return (fpr_tag_gen(old) >= fpr_tag_gen(new) ? old : new) |
+	if (cf_tag_id(old) == cf_tag_id(new))
+		return (cf_tag_gen(old) >= cf_tag_gen(new) ? old : new) |
 		       writable;
 	if (!old_stale)
 		return new;
-	if (fpr_tag_id(old) == FPR_ID_SHARED &&
-	    fpr_tag_gen(old) >= fpr_tag_gen(shared))
+	if (cf_tag_id(old) == CF_ID_SHARED &&
+	    cf_tag_gen(old) >= cf_tag_gen(shared))
 		return old | writable;
 	return shared | writable;
 }

@@ -42,25 +42,25 @@
 
 #include <trace/events/ceasefire.h>
 
-#include "internal.h"
+#include "core.h"
 
 /**
- * __fpr_tick() - the tick of a CPU
+ * __cf_tick() - the tick of a CPU
  *
  * Context: hard interrupt, interrupts off, so loaded_mm does not change.
  */
-void __fpr_tick(void)
+void __cf_tick(void)
 {
 	struct mm_struct *mm = this_cpu_read(cpu_tlbstate.loaded_mm);
-	struct fpr_ctx *ctx;
+	struct cf_ctx *ctx;
 	u16 asid;
 	u64 gen;
 
 	if (mm == &init_mm || this_cpu_read(cpu_tlbstate_shared.is_lazy))
 		return;
 	/* Freed by RCU; hard interrupts are read sides. */
-	ctx = READ_ONCE(mm->fpr);
-	if (!ctx || fpr_mutated(MUTATE_fpr_no_tick))
+	ctx = READ_ONCE(mm->cf);
+	if (!ctx || cf_mutated(MUTATE_fpr_no_tick))
 		return;
 	asid = this_cpu_read(cpu_tlbstate.loaded_mm_asid);
 	if (this_cpu_read(cpu_tlbstate.ctxs[asid].tlb_gen) >=
@@ -75,7 +75,7 @@ void __fpr_tick(void)
 }
 
 /* Can a CPU no longer use translations from before generation @gen? */
-static bool fpr_cpu_caught_up(struct mm_struct *mm, u64 gen, int cpu)
+static bool cf_cpu_caught_up(struct mm_struct *mm, u64 gen, int cpu)
 {
 	struct tlb_state *state = per_cpu_ptr(&cpu_tlbstate, cpu);
 	struct mm_struct *loaded = READ_ONCE(state->loaded_mm);
@@ -91,24 +91,24 @@ static bool fpr_cpu_caught_up(struct mm_struct *mm, u64 gen, int cpu)
 }
 
 /* Has every CPU caught up? One that has stays so. */
-static bool fpr_all_caught_up(struct mm_struct *mm, u64 gen)
+static bool cf_all_caught_up(struct mm_struct *mm, u64 gen)
 {
 	int cpu;
 
-	if (fpr_mutated(MUTATE_fpr_no_tick))
+	if (cf_mutated(MUTATE_fpr_no_tick))
 		return true;
 	for_each_online_cpu(cpu)
-		if (!fpr_cpu_caught_up(mm, gen, cpu))
+		if (!cf_cpu_caught_up(mm, gen, cpu))
 			return false;
 	return true;
 }
 
 /* A new generation for a process, without an IPI; ticks shall catch up. */
-static u64 fpr_take_generation(struct fpr_ctx *ctx)
+static u64 cf_take_generation(struct cf_ctx *ctx)
 {
 	u64 gen = inc_mm_tlb_gen(ctx->mm);
 
-	fpr_raise(&ctx->awaited, gen);
+	cf_raise(&ctx->awaited, gen);
 	return gen;
 }
 
@@ -118,37 +118,37 @@ static u64 fpr_take_generation(struct fpr_ctx *ctx)
  * together. A context that comes later tags with the generation that was taken
  * before them all; one that is gone reaches nothing.
  */
-static u64 fpr_take_shared_generation(void)
+static u64 cf_take_shared_generation(void)
 {
-	u64 gen = fpr_shared_take_generation();
-	struct fpr_ctx *ctx;
+	u64 gen = cf_shared_take_generation();
+	struct cf_ctx *ctx;
 	unsigned long id;
 
-	for (id = 0; (ctx = fpr_ctx_next(&id)); fpr_ctx_put(ctx)) {
-		if (ctx->mm && fpr_is_owed(ctx))
-			fpr_take_generation(ctx);
+	for (id = 0; (ctx = cf_ctx_next(&id)); cf_ctx_put(ctx)) {
+		if (ctx->mm && cf_is_owed(ctx))
+			cf_take_generation(ctx);
 		cond_resched();
 	}
 	return gen;
 }
 
-static bool fpr_shared_caught_up(void)
+static bool cf_shared_caught_up(void)
 {
-	struct fpr_ctx *ctx;
+	struct cf_ctx *ctx;
 	unsigned long id;
 	bool paid = true;
 
-	for (id = 0; (ctx = fpr_ctx_next(&id)); fpr_ctx_put(ctx)) {
+	for (id = 0; (ctx = cf_ctx_next(&id)); cf_ctx_put(ctx)) {
 		if (ctx->mm && paid)
-			paid = fpr_all_caught_up(ctx->mm,
-						 READ_ONCE(ctx->awaited));
+			paid = cf_all_caught_up(ctx->mm,
+						READ_ONCE(ctx->awaited));
 		cond_resched();
 	}
 	return paid;
 }
 
 /**
- * fpr_catch_up_begin() - let ticks pay what a context owes
+ * cf_catch_up_begin() - let ticks pay what a context owes
  * @ctx: the context; the caller is its age work
  *
  * Groups are flushed: who is a member can change while one waits.
@@ -156,33 +156,33 @@ static bool fpr_shared_caught_up(void)
  * Context: sends no IPI and does not wait.
  * Return: false if ticks cannot pay for this context.
  */
-bool fpr_catch_up_begin(struct fpr_ctx *ctx)
+bool cf_catch_up_begin(struct cf_ctx *ctx)
 {
 	ctx->catching_up.since = jiffies;
-	if (!ctx->mm && ctx != &fpr_shared)
+	if (!ctx->mm && ctx != &cf_shared)
 		return false;
 	atomic_long_set(&ctx->stale, 0);
-	ctx->catching_up.gen = ctx->mm ? fpr_take_generation(ctx) :
-					 fpr_take_shared_generation();
+	ctx->catching_up.gen = ctx->mm ? cf_take_generation(ctx) :
+					 cf_take_shared_generation();
 	ctx->catching_up.rcu = start_poll_synchronize_rcu();
 	return true;
 }
 
 /**
- * fpr_catch_up_done() - have all CPUs caught up?
+ * cf_catch_up_done() - have all CPUs caught up?
  * @ctx: the context; the caller is its age work
  *
  * Return: true if the debt is paid.
  */
-bool fpr_catch_up_done(struct fpr_ctx *ctx)
+bool cf_catch_up_done(struct cf_ctx *ctx)
 {
 	/* As synchronize_rcu(): what is read below is read after it. */
 	if (!poll_state_synchronize_rcu(ctx->catching_up.rcu))
 		return false;
-	if (ctx->mm ? !fpr_all_caught_up(ctx->mm, ctx->catching_up.gen) :
-		      !fpr_shared_caught_up())
+	if (ctx->mm ? !cf_all_caught_up(ctx->mm, ctx->catching_up.gen) :
+		      !cf_shared_caught_up())
 		return false;
-	fpr_credit(ctx, ctx->catching_up.gen);
+	cf_credit(ctx, ctx->catching_up.gen);
 	atomic_set(&ctx->kept, 0);
 	ctx->catching_up.gen = 0;
 	return true;

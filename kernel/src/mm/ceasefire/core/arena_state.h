@@ -24,49 +24,49 @@
 
 #include <linux/types.h>
 
-struct fpr_arena {
+struct cf_arena {
 	unsigned long base, next, settled, end;
 };
 
 /* How the range [start, end) of an munmap() lies to the arena. */
-enum fpr_arena_range {
-	FPR_RANGE_OUTSIDE,	/* nothing to do with it */
-	FPR_RANGE_INSIDE,	/* was handed out by the arena */
-	FPR_RANGE_STRADDLES,	/* both: settle first */
+enum cf_arena_range {
+	CF_RANGE_OUTSIDE,	/* nothing to do with it */
+	CF_RANGE_INSIDE,	/* was handed out by the arena */
+	CF_RANGE_STRADDLES,	/* both: settle first */
 };
 
-static inline bool fpr_arena_quarantined(const struct fpr_arena *a,
-					 unsigned long start, unsigned long end)
+static inline bool cf_arena_quarantined(const struct cf_arena *a,
+					unsigned long start, unsigned long end)
 {
 	return a->next < a->settled && end > a->next && start < a->settled;
 }
 
-static inline enum fpr_arena_range
-fpr_arena_range(const struct fpr_arena *a, unsigned long start,
-		unsigned long end)
+static inline enum cf_arena_range
+cf_arena_range(const struct cf_arena *a, unsigned long start,
+	       unsigned long end)
 {
 	if (end <= a->next || start >= a->end)
-		return FPR_RANGE_OUTSIDE;
+		return CF_RANGE_OUTSIDE;
 	if (start < a->next || end > a->end)
-		return FPR_RANGE_STRADDLES;
-	return FPR_RANGE_INSIDE;
+		return CF_RANGE_STRADDLES;
+	return CF_RANGE_INSIDE;
 }
 
 /**
- * fpr_arena_enter() - put an address range back under quarantine
+ * cf_arena_enter() - put an address range back under quarantine
  * @a:		the arena
- * @end:	end of a range that is FPR_RANGE_INSIDE
+ * @end:	end of a range that is CF_RANGE_INSIDE
  *
  * Called before a mapping is unmapped that is older than the last settle.
  */
-static inline void fpr_arena_enter(struct fpr_arena *a, unsigned long end)
+static inline void cf_arena_enter(struct cf_arena *a, unsigned long end)
 {
 	if (end > a->settled)
 		a->settled = end;
 }
 
 /**
- * fpr_arena_place() - next candidate for a mapping
+ * cf_arena_place() - next candidate for a mapping
  * @a:		the arena
  * @from:	where it has to end, at most @a->next
  * @len:	length in bytes, page aligned
@@ -77,9 +77,9 @@ static inline void fpr_arena_enter(struct fpr_arena *a, unsigned long end)
  * Return: the address, or 0 when [base, from) has no room.
  */
 static inline unsigned long
-fpr_arena_place(const struct fpr_arena *a, unsigned long from,
-		unsigned long len, unsigned long long offset,
-		unsigned long huge)
+cf_arena_place(const struct cf_arena *a, unsigned long from,
+	       unsigned long len, unsigned long long offset,
+	       unsigned long huge)
 {
 	unsigned long at;
 
@@ -95,7 +95,7 @@ fpr_arena_place(const struct fpr_arena *a, unsigned long from,
 }
 
 /**
- * fpr_arena_clamp() - keep a neighbour's page table removal off the quarantine
+ * cf_arena_clamp() - keep a neighbour's page table removal off the quarantine
  * @a:		the arena
  * @start:	start of the mapping whose tables go
  * @end:	its end
@@ -107,9 +107,9 @@ fpr_arena_place(const struct fpr_arena *a, unsigned long from,
  * of the quarantine are below it, too; they would leak, or be walked after the
  * upper table was reused.
  */
-static inline void fpr_arena_clamp(const struct fpr_arena *a,
-				   unsigned long start, unsigned long end,
-				   unsigned long *floor, unsigned long *ceiling)
+static inline void cf_arena_clamp(const struct cf_arena *a,
+				  unsigned long start, unsigned long end,
+				  unsigned long *floor, unsigned long *ceiling)
 {
 	unsigned long low = 0, high = 0;
 

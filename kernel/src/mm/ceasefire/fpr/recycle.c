@@ -8,7 +8,7 @@
  * pool (I2). Anonymous pages come from it in the fault itself, and in no other
  * place: what fork() copies is for another process.
  *
- * Locks: fpr_ctx.lock. Callers: page cache allocation sites, __do_fault(), faults
+ * Locks: cf_ctx.lock. Callers: page cache allocation sites, __do_fault(), faults
  * of anonymous memory.
  */
 #include <linux/cpuset.h>
@@ -21,15 +21,15 @@
 
 #include <trace/events/ceasefire.h>
 
-#include "../internal.h"
-#include "internal.h"
+#include "../../internal.h"
+#include "fpr.h"
 
 /* May a request get this frame, as the page allocator would decide? */
 static bool fpr_frame_suits(struct page *page, gfp_t gfp)
 {
 	int nid = page_to_nid(page);
 
-	if (fpr_mutated(MUTATE_fpr_recycle_anywhere))
+	if (cf_mutated(MUTATE_fpr_recycle_anywhere))
 		return !PageHWPoison(page);
 #ifdef CONFIG_NUMA
 	if (current->mempolicy || cpuset_do_page_mem_spread())
@@ -55,14 +55,14 @@ static bool fpr_frame_suits(struct page *page, gfp_t gfp)
  * was no key yet, the frame was parked before the first one came, and
  * __fpr_mprotect(), which notes the key first, sees what is owed.
  */
-static bool fpr_has_keys(struct fpr_ctx *ctx)
+static bool fpr_has_keys(struct cf_ctx *ctx)
 {
 	return READ_ONCE(ctx->keyed) &&
-	       !fpr_mutated(MUTATE_fpr_recycle_keyed);
+	       !cf_mutated(MUTATE_fpr_recycle_keyed);
 }
 
 /* Take a frame out of one of the lists of a pool. */
-static struct page *fpr_pool_get(struct fpr_ctx *ctx, struct list_head *list,
+static struct page *fpr_pool_get(struct cf_ctx *ctx, struct list_head *list,
 				 gfp_t gfp)
 {
 	struct page *page;
@@ -84,21 +84,21 @@ static struct page *fpr_pool_get(struct fpr_ctx *ctx, struct list_head *list,
 }
 
 /* Make it a page in use. */
-static struct folio *fpr_recycled(struct fpr_ctx *ctx, struct page *page,
+static struct folio *fpr_recycled(struct cf_ctx *ctx, struct page *page,
 				  gfp_t gfp)
 {
-	fpr_account_parked(page, -1);
+	cf_account_parked(page, -1);
 	/* Charged anew by whoever uses it. */
-	fpr_charge_drop(page, 0);
+	cf_charge_drop(page, 0);
 	ceasefire_recycled(page);
-	if (page_private(page) & FPR_PARKED_WRITABLE)
-		fpr_wipe(page, 0);
+	if (page_private(page) & CF_PARKED_WRITABLE)
+		cf_wipe(page, 0);
 
 	/*
-	 * A tagged frame here is no accident, see __fpr_assert_clean(). Nor may
+	 * A tagged frame here is no accident, see __cf_assert_clean(). Nor may
 	 * the tag go for a moment: who finds out that the frame is bad looks at it.
 	 */
-	set_page_private(page, FPR_RECYCLED);
+	set_page_private(page, CF_RECYCLED);
 	post_alloc_hook(page, 0, gfp);
 	set_page_refcounted(page);
 	count_vm_event(FPR_RECYCLE);
@@ -124,20 +124,20 @@ static struct folio *fpr_recycled(struct fpr_ctx *ctx, struct page *page,
  */
 struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
 {
-	struct fpr_ctx *ctx, *owner;
+	struct cf_ctx *ctx, *owner;
 	struct page *page;
 
 	if (!current->fpr_mapping)
 		return NULL;
 	if (current->fpr_mapping != mapping &&
-	    !fpr_mutated(MUTATE_fpr_recycle_any))
+	    !cf_mutated(MUTATE_fpr_recycle_any))
 		return NULL;
-	ctx = current->mm->fpr;
-	if (!ctx || fpr_is_mapping_only(current->mm))
+	ctx = current->mm->cf;
+	if (!ctx || cf_is_mapping_only(current->mm))
 		return NULL;
 	/* In the group as long as it takes; see group.c. */
 	rcu_read_lock();
-	owner = fpr_tag_ctx(ctx);
+	owner = cf_tag_ctx(ctx);
 	page = fpr_pool_get(owner, &owner->single, gfp);
 	rcu_read_unlock();
 	if (!page && owner != ctx)
@@ -164,16 +164,16 @@ struct folio *__fpr_recycle_anon(struct vm_fault *vmf, bool zero)
 	gfp_t gfp = GFP_HIGHUSER_MOVABLE | (zero ? __GFP_ZERO : 0);
 	struct vm_area_struct *vma = vmf->vma;
 	struct mm_struct *mm = vma->vm_mm;
-	struct fpr_ctx *ctx = mm->fpr;
+	struct cf_ctx *ctx = mm->cf;
 	struct folio *folio;
 	struct page *page;
 
 	if ((vma->vm_flags & (VM_FPR | VM_WRITE | VM_SHADOW_STACK)) !=
-	    (VM_FPR | VM_WRITE) || !ctx || vma_policy(vma) || fpr_is_mapping_only(mm))
+	    (VM_FPR | VM_WRITE) || !ctx || vma_policy(vma) || cf_is_mapping_only(mm))
 		return NULL;
-	if (mm != current->mm && !fpr_mutated(MUTATE_fpr_recycle_remote))
+	if (mm != current->mm && !cf_mutated(MUTATE_fpr_recycle_remote))
 		return NULL;
-	if (fpr_mutated(MUTATE_fpr_group_anon) && ctx->group)
+	if (cf_mutated(MUTATE_fpr_group_anon) && ctx->group)
 		ctx = ctx->group;
 	/* Not from a group: whoever else could reach it could read it. */
 	page = fpr_pool_get(ctx, &ctx->anon, gfp) ?:
@@ -201,6 +201,6 @@ void __fpr_fault_begin(struct vm_area_struct *vma)
 {
 	if (vma->vm_flags & VM_FPR && vma->vm_file && vma_is_accessible(vma) &&
 	    (vma->vm_mm == current->mm ||
-	     fpr_mutated(MUTATE_fpr_recycle_remote)))
+	     cf_mutated(MUTATE_fpr_recycle_remote)))
 		current->fpr_mapping = vma->vm_file->f_mapping;
 }

@@ -43,26 +43,26 @@
  * execve() keep the choice, since it is that of whoever starts a program; there
  * the address space is new, and has left nothing yet. So they are compared once,
  * when it joins: with those of the process that has made the group
- * (fpr_group_admits()). That includes a child made with CLONE_NEWUSER. One that
+ * (cf_group_admits()). That includes a child made with CLONE_NEWUSER. One that
  * shares the memory of its parent has no secrets from it.
  *
  * No lock is held while the leaver waits. What may happen meanwhile, in threads
  * of the same process:
  *   - another choice, and a join of it: each membership is an object of its own
- *     (struct fpr_member), and the list of the old group keeps the old one
+ *     (struct cf_member), and the list of the old group keeps the old one
  *   - another leave, whose caller counts on what has been left to be gone: it
- *     takes nothing out, and waits for fpr_ctx.leaving to be 0
- *   - fork(): the child makes the choice that it finds under fpr_group_lock
+ *     takes nothing out, and waits for cf_ctx.leaving to be 0
+ *   - fork(): the child makes the choice that it finds under cf_group_lock
  *   - the first mapping joins the group at the same time: it is listed, then sees
- *     under fpr_group_lock that the choice has changed, and is unlisted
+ *     under cf_group_lock that the choice has changed, and is unlisted
  *   - mprotect() of memory in recycled frames: what has been left with the group
- *     is owed by the process from before it is out (fpr_owes_skips())
+ *     is owed by the process from before it is out (cf_owes_skips())
  *   - exit and exec: the leaver is a thread of the process, so exit_mmap() comes
  *     after it
  *
  * Locks: mmap_lock of a process, held for writing, around a join, so that one
- * joins at a time; fpr_group_lock for what a process has chosen, for what it is a
- * member of, and for the number of those who have made a choice; fpr_group.lock,
+ * joins at a time; cf_group_lock for what a process has chosen, for what it is a
+ * member of, and for the number of those who have made a choice; cf_group.lock,
  * inside of mmap_lock, for the list. Nothing is allocated under the last one:
  * reclaim takes it. A leave takes no mmap_lock: callers of commit_creds() may
  * hold locks of their own.
@@ -78,21 +78,21 @@
 
 #include <asm/tlbflush.h>
 
-#include "internal.h"
+#include "core.h"
 
 /**
- * struct fpr_group - several processes that recycle together
+ * struct cf_group - several processes that recycle together
  * @ctx:	the context; its mm is NULL
  * @kind:	PR_FPR_CONTEXT_*
  * @cred:	credentials of its members
  * @secid:	and their security label
  * @users:	processes that have chosen it, and joins under way, under
- *		fpr_group_lock
+ *		cf_group_lock
  * @lock:	protects @members
- * @members:	list of struct fpr_member
+ * @members:	list of struct cf_member
  */
-struct fpr_group {
-	struct fpr_ctx ctx;
+struct cf_group {
+	struct cf_ctx ctx;
 	unsigned int kind;
 	const struct cred *cred;
 	u32 secid;
@@ -103,63 +103,63 @@ struct fpr_group {
 };
 
 /**
- * struct fpr_member - that a process is flushed with a group
- * @link:	in fpr_group.members
+ * struct cf_member - that a process is flushed with a group
+ * @link:	in cf_group.members
  * @mm:		the process; it is there as long as this is in the list
  */
-struct fpr_member {
+struct cf_member {
 	struct list_head link;
 	struct mm_struct *mm;
 };
 
-static DEFINE_SPINLOCK(fpr_group_lock);
-static unsigned int fpr_groups;	/* under fpr_group_lock */
+static DEFINE_SPINLOCK(cf_group_lock);
+static unsigned int cf_groups;	/* under cf_group_lock */
 
 /* No group, and a choice all the same. Never freed, has no members. */
-static struct fpr_group fpr_each_mapping = {
+static struct cf_group cf_each_mapping = {
 	.kind = PR_FPR_CONTEXT_MAPPING,
 	.users = 1,
 };
 
-static struct fpr_group *fpr_group_of(struct fpr_ctx *ctx)
+static struct cf_group *cf_group_of(struct cf_ctx *ctx)
 {
-	return container_of(ctx, struct fpr_group, ctx);
+	return container_of(ctx, struct cf_group, ctx);
 }
 
 /**
- * fpr_group_count() - groups of processes
+ * cf_group_count() - groups of processes
  *
  * Return: their number.
  */
-unsigned int fpr_group_count(void)
+unsigned int cf_group_count(void)
 {
-	return READ_ONCE(fpr_groups);
+	return READ_ONCE(cf_groups);
 }
 
 /**
- * fpr_group_bytes() - memory of the groups
+ * cf_group_bytes() - memory of the groups
  *
  * Return: it, in bytes.
  */
-unsigned long fpr_group_bytes(void)
+unsigned long cf_group_bytes(void)
 {
-	return fpr_group_count() * sizeof(struct fpr_group);
+	return cf_group_count() * sizeof(struct cf_group);
 }
 
-static void fpr_group_free(struct work_struct *work)
+static void cf_group_free(struct work_struct *work)
 {
-	struct fpr_ctx *ctx = container_of(work, struct fpr_ctx, free);
+	struct cf_ctx *ctx = container_of(work, struct cf_ctx, free);
 
 	WARN_ON_ONCE(ctx->nr);
-	put_cred(fpr_group_of(ctx)->cred);
-	kfree_rcu(fpr_group_of(ctx), ctx.rcu);
+	put_cred(cf_group_of(ctx)->cred);
+	kfree_rcu(cf_group_of(ctx), ctx.rcu);
 }
 
-static struct fpr_group *fpr_group_alloc(unsigned int kind)
+static struct cf_group *cf_group_alloc(unsigned int kind)
 {
-	struct fpr_group *group;
+	struct cf_group *group;
 
-	if (!fpr_tags_init())
+	if (!cf_tags_init())
 		return NULL;
 	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
 	if (!group)
@@ -173,46 +173,46 @@ static struct fpr_group *fpr_group_alloc(unsigned int kind)
 	refcount_set(&group->ctx.ref, 1);
 	atomic64_set(&group->ctx.started, 1);
 	group->ctx.completed = 1;
-	fpr_pool_init(&group->ctx);
-	fpr_settle_init(&group->ctx);
-	INIT_WORK(&group->ctx.free, fpr_group_free);
-	if (!fpr_ctx_register(&group->ctx)) {
+	cf_pool_init(&group->ctx);
+	cf_settle_init(&group->ctx);
+	INIT_WORK(&group->ctx.free, cf_group_free);
+	if (!cf_ctx_register(&group->ctx)) {
 		put_cred(group->cred);
 		kfree(group);
 		return NULL;
 	}
-	spin_lock(&fpr_group_lock);
-	fpr_groups++;
-	spin_unlock(&fpr_group_lock);
+	spin_lock(&cf_group_lock);
+	cf_groups++;
+	spin_unlock(&cf_group_lock);
 	return group;
 }
 
-static void fpr_group_put(struct fpr_group *group)
+static void cf_group_put(struct cf_group *group)
 {
 	bool last;
 
-	spin_lock(&fpr_group_lock);
+	spin_lock(&cf_group_lock);
 	last = !--group->users;
 	if (last)
-		fpr_groups--;
-	spin_unlock(&fpr_group_lock);
+		cf_groups--;
+	spin_unlock(&cf_group_lock);
 	if (!last)
 		return;
 	/* All members have left or ended: nobody has a stale translation. */
-	fpr_ctx_end(&group->ctx);
-	fpr_ctx_put(&group->ctx);
+	cf_ctx_end(&group->ctx);
+	cf_ctx_put(&group->ctx);
 }
 
 /*
  * May the current process be a member? What it is allowed has to be the same:
  * who is allowed less must not see what the others map, and the other way round.
  */
-static bool fpr_group_admits(struct fpr_group *group)
+static bool cf_group_admits(struct cf_group *group)
 {
 	const struct cred *now = current_real_cred(), *then = group->cred;
 	u32 secid;
 
-	if (fpr_mutated(MUTATE_fpr_admit_any))
+	if (cf_mutated(MUTATE_fpr_admit_any))
 		return true;
 	security_current_getsecid_subj(&secid);
 	return secid == group->secid && now->user_ns == then->user_ns &&
@@ -223,26 +223,26 @@ static bool fpr_group_admits(struct fpr_group *group)
 }
 
 /**
- * fpr_group_flush() - flush all members of a group
+ * cf_group_flush() - flush all members of a group
  * @ctx: its context
  *
  * Context: may sleep and sends IPIs.
  */
-void fpr_group_flush(struct fpr_ctx *ctx)
+void cf_group_flush(struct cf_ctx *ctx)
 {
-	struct fpr_group *group = fpr_group_of(ctx);
+	struct cf_group *group = cf_group_of(ctx);
 	u64 gen = atomic64_inc_return(&ctx->started);
-	struct fpr_member *member;
+	struct cf_member *member;
 
 	mutex_lock(&group->lock);
 	list_for_each_entry(member, &group->members, link)
 		flush_tlb_mm_range(member->mm, 0, TLB_FLUSH_ALL, 0, false);
 	mutex_unlock(&group->lock);
-	fpr_credit(ctx, gen);
+	cf_credit(ctx, gen);
 }
 
 /* Off the list; frames that nobody waits for any more go back. */
-static void fpr_group_unlist(struct fpr_group *group, struct fpr_member *member)
+static void cf_group_unlist(struct cf_group *group, struct cf_member *member)
 {
 	bool last;
 
@@ -252,37 +252,37 @@ static void fpr_group_unlist(struct fpr_group *group, struct fpr_member *member)
 	mutex_unlock(&group->lock);
 	kfree(member);
 	if (last)
-		fpr_settle(&group->ctx, FPR_BY_EXIT);
+		cf_settle(&group->ctx, CF_BY_EXIT);
 }
 
-/* The choice of a process, which fpr_group_put() has to follow; or NULL. */
-static struct fpr_group *fpr_group_get(struct mm_struct *mm)
+/* The choice of a process, which cf_group_put() has to follow; or NULL. */
+static struct cf_group *cf_group_get(struct mm_struct *mm)
 {
-	struct fpr_group *group;
+	struct cf_group *group;
 
-	spin_lock(&fpr_group_lock);
-	group = mm->fpr_group;
+	spin_lock(&cf_group_lock);
+	group = mm->cf_group;
 	if (group)
 		group->users++;
-	spin_unlock(&fpr_group_lock);
+	spin_unlock(&cf_group_lock);
 	return group;
 }
 
 /* The same for a group that it is not in yet. mmap_lock held for writing. */
-static struct fpr_group *fpr_group_to_join(struct fpr_ctx *ctx)
+static struct cf_group *cf_group_to_join(struct cf_ctx *ctx)
 {
-	struct fpr_group *group = fpr_group_get(ctx->mm);
+	struct cf_group *group = cf_group_get(ctx->mm);
 
-	if (group && (group == &fpr_each_mapping || READ_ONCE(ctx->member))) {
-		fpr_group_put(group);
+	if (group && (group == &cf_each_mapping || READ_ONCE(ctx->member))) {
+		cf_group_put(group);
 		return NULL;
 	}
 	return group;
 }
 
 /* Join with a member of our own; it is freed if the choice has changed. */
-static void fpr_group_enter(struct fpr_ctx *ctx, struct fpr_group *group,
-			    struct fpr_member *member)
+static void cf_group_enter(struct cf_ctx *ctx, struct cf_group *group,
+			   struct cf_member *member)
 {
 	bool chosen;
 
@@ -292,23 +292,23 @@ static void fpr_group_enter(struct fpr_ctx *ctx, struct fpr_group *group,
 	mutex_unlock(&group->lock);
 	/* Listed before it tags; see above. */
 	smp_mb();
-	spin_lock(&fpr_group_lock);
-	chosen = ctx->mm->fpr_group == group;
+	spin_lock(&cf_group_lock);
+	chosen = ctx->mm->cf_group == group;
 	if (chosen) {
 		WRITE_ONCE(ctx->member, member);
 		WRITE_ONCE(ctx->group, &group->ctx);
 	}
-	spin_unlock(&fpr_group_lock);
+	spin_unlock(&cf_group_lock);
 	if (!chosen)
-		fpr_group_unlist(group, member);
+		cf_group_unlist(group, member);
 }
 
 /* Until the leaves of a process are over, whichever thread has begun them. */
-static void fpr_group_wait(struct mm_struct *mm)
+static void cf_group_wait(struct mm_struct *mm)
 {
-	struct fpr_ctx *ctx = READ_ONCE(mm->fpr);
+	struct cf_ctx *ctx = READ_ONCE(mm->cf);
 
-	if (ctx && !fpr_mutated(MUTATE_fpr_leave_early))
+	if (ctx && !cf_mutated(MUTATE_fpr_leave_early))
 		wait_var_event(&ctx->leaving, !atomic_read(&ctx->leaving));
 }
 
@@ -317,162 +317,162 @@ static void fpr_group_wait(struct mm_struct *mm)
  * takes; NULL for the default. Returns when what the process has left with any
  * group that it is not in any more is gone.
  */
-static void fpr_group_change(struct mm_struct *mm, struct fpr_group *next)
+static void cf_group_change(struct mm_struct *mm, struct cf_group *next)
 {
-	struct fpr_member *member = NULL;
-	struct fpr_group *group;
-	struct fpr_ctx *ctx;
+	struct cf_member *member = NULL;
+	struct cf_group *group;
+	struct cf_ctx *ctx;
 
-	spin_lock(&fpr_group_lock);
-	group = mm->fpr_group;
-	WRITE_ONCE(mm->fpr_group, next);
+	spin_lock(&cf_group_lock);
+	group = mm->cf_group;
+	WRITE_ONCE(mm->cf_group, next);
 	/* The mapping that makes the context now looks at the choice later. */
-	ctx = READ_ONCE(mm->fpr);
+	ctx = READ_ONCE(mm->cf);
 	if (ctx && ctx->member) {
 		member = ctx->member;
 		WRITE_ONCE(ctx->member, NULL);
 		atomic_inc(&ctx->leaving);
-		fpr_owe(ctx, fpr_started(ctx));
-		/* Owed before it is out; pairs with fpr_owes_skips(). */
+		cf_owe(ctx, cf_started(ctx));
+		/* Owed before it is out; pairs with cf_owes_skips(). */
 		smp_store_release(&ctx->group, NULL);
 	}
-	spin_unlock(&fpr_group_lock);
+	spin_unlock(&cf_group_lock);
 
 	if (member) {
 		synchronize_rcu();
-		if (!fpr_mutated(MUTATE_fpr_leave_unflushed)) {
+		if (!cf_mutated(MUTATE_fpr_leave_unflushed)) {
 			count_vm_event(FPR_LEAVE_FLUSH);
-			fpr_group_flush(&group->ctx);
+			cf_group_flush(&group->ctx);
 		}
-		fpr_group_unlist(group, member);
+		cf_group_unlist(group, member);
 		if (atomic_dec_and_test(&ctx->leaving))
 			wake_up_var(&ctx->leaving);
 	}
 	if (group)
-		fpr_group_put(group);
-	fpr_group_wait(mm);
+		cf_group_put(group);
+	cf_group_wait(mm);
 }
 
 /* A choice that the process cannot have; it may have made another one since. */
-static void fpr_group_refuse(struct mm_struct *mm, struct fpr_group *group)
+static void cf_group_refuse(struct mm_struct *mm, struct cf_group *group)
 {
 	bool chosen;
 
-	spin_lock(&fpr_group_lock);
-	chosen = mm->fpr_group == group;
+	spin_lock(&cf_group_lock);
+	chosen = mm->cf_group == group;
 	if (chosen)
-		WRITE_ONCE(mm->fpr_group, NULL);
-	spin_unlock(&fpr_group_lock);
+		WRITE_ONCE(mm->cf_group, NULL);
+	spin_unlock(&cf_group_lock);
 	if (chosen)
-		fpr_group_put(group);
+		cf_group_put(group);
 }
 
 /**
- * fpr_group_join() - a process that has chosen a group becomes a member
+ * cf_group_join() - a process that has chosen a group becomes a member
  * @ctx: its context, of the current process
  *
  * If it may: else, or without memory, it has chosen nothing from now on.
  *
  * Context: mmap_lock held for writing.
  */
-void fpr_group_join(struct fpr_ctx *ctx)
+void cf_group_join(struct cf_ctx *ctx)
 {
-	struct fpr_group *group = fpr_group_to_join(ctx);
-	struct fpr_member *member = NULL;
+	struct cf_group *group = cf_group_to_join(ctx);
+	struct cf_member *member = NULL;
 
 	if (!group)
 		return;
-	if (fpr_group_admits(group))
+	if (cf_group_admits(group))
 		member = kmalloc(sizeof(*member), GFP_KERNEL_ACCOUNT);
 	if (member)
-		fpr_group_enter(ctx, group, member);
+		cf_group_enter(ctx, group, member);
 	else
-		fpr_group_refuse(ctx->mm, group);
-	fpr_group_put(group);
+		cf_group_refuse(ctx->mm, group);
+	cf_group_put(group);
 }
 
 /**
- * fpr_group_end() - a member has ended, no CPU can use its translations
+ * cf_group_end() - a member has ended, no CPU can use its translations
  * @ctx: its context
  */
-void fpr_group_end(struct fpr_ctx *ctx)
+void cf_group_end(struct cf_ctx *ctx)
 {
-	struct fpr_ctx *group = ctx->group;
+	struct cf_ctx *group = ctx->group;
 
 	if (!group)
 		return;
 	WRITE_ONCE(ctx->group, NULL);
-	fpr_group_unlist(fpr_group_of(group), ctx->member);
+	cf_group_unlist(cf_group_of(group), ctx->member);
 	ctx->member = NULL;
 }
 
 /**
- * __fpr_group_exit() - forget the choice of a process that has ended
+ * __cf_group_exit() - forget the choice of a process that has ended
  * @mm: the process
  */
-void __fpr_group_exit(struct mm_struct *mm)
+void __cf_group_exit(struct mm_struct *mm)
 {
-	fpr_group_put(mm->fpr_group);
-	mm->fpr_group = NULL;
+	cf_group_put(mm->cf_group);
+	mm->cf_group = NULL;
 }
 
 /**
- * __fpr_exec_failed() - forget the choice of a process that never begins
+ * __cf_exec_failed() - forget the choice of a process that never begins
  * @mm: its address space, which has nothing that exit_mmap() is for
  */
-void __fpr_exec_failed(struct mm_struct *mm)
+void __cf_exec_failed(struct mm_struct *mm)
 {
-	if (!fpr_mutated(MUTATE_fpr_exec_kept))
-		__fpr_group_exit(mm);
+	if (!cf_mutated(MUTATE_fpr_exec_kept))
+		__cf_group_exit(mm);
 }
 
 /**
- * __fpr_group_inherit() - a new address space makes the choice of the current one
+ * __cf_group_inherit() - a new address space makes the choice of the current one
  * @mm: the new one
  */
-void __fpr_group_inherit(struct mm_struct *mm)
+void __cf_group_inherit(struct mm_struct *mm)
 {
-	spin_lock(&fpr_group_lock);
-	mm->fpr_group = current->mm->fpr_group;
-	if (mm->fpr_group)
-		mm->fpr_group->users++;
-	spin_unlock(&fpr_group_lock);
+	spin_lock(&cf_group_lock);
+	mm->cf_group = current->mm->cf_group;
+	if (mm->cf_group)
+		mm->cf_group->users++;
+	spin_unlock(&cf_group_lock);
 }
 
 /**
- * fpr_group_kind() - what the current process has chosen
+ * cf_group_kind() - what the current process has chosen
  *
  * Return: PR_FPR_CONTEXT_*; the default where it may not join what it has chosen.
  */
-unsigned int fpr_group_kind(void)
+unsigned int cf_group_kind(void)
 {
-	struct fpr_group *group = fpr_group_get(current->mm);
+	struct cf_group *group = cf_group_get(current->mm);
 	unsigned int kind = PR_FPR_CONTEXT_PROCESS;
 
 	if (!group)
 		return kind;
-	if (group == &fpr_each_mapping || fpr_group_admits(group))
+	if (group == &cf_each_mapping || cf_group_admits(group))
 		kind = group->kind;
-	fpr_group_put(group);
+	cf_group_put(group);
 	return kind;
 }
 
 /**
- * fpr_is_mapping_only() - does a process recycle within each mapping only?
+ * cf_is_mapping_only() - does a process recycle within each mapping only?
  * @mm: the process
  *
  * Return: true if it has chosen so.
  */
-bool fpr_is_mapping_only(struct mm_struct *mm)
+bool cf_is_mapping_only(struct mm_struct *mm)
 {
-	return READ_ONCE(mm->fpr_group) == &fpr_each_mapping;
+	return READ_ONCE(mm->cf_group) == &cf_each_mapping;
 }
 
 /* A new group for the current process, which becomes its first member. */
-static int fpr_group_found(unsigned int kind)
+static int cf_group_found(unsigned int kind)
 {
-	struct fpr_group *group = fpr_group_alloc(kind);
-	struct fpr_member *member;
+	struct cf_group *group = cf_group_alloc(kind);
+	struct cf_member *member;
 	struct mm_struct *mm = current->mm;
 
 	if (!group)
@@ -480,18 +480,18 @@ static int fpr_group_found(unsigned int kind)
 	/* Before the last choice is given up. */
 	member = kmalloc(sizeof(*member), GFP_KERNEL_ACCOUNT);
 	if (!member) {
-		fpr_group_put(group);
+		cf_group_put(group);
 		return -ENOMEM;
 	}
-	fpr_group_change(mm, group);
+	cf_group_change(mm, group);
 	if (mmap_write_lock_killable(mm)) {
 		kfree(member);
 		return -EINTR;
 	}
-	group = mm->fpr ? fpr_group_to_join(mm->fpr) : NULL;
+	group = mm->cf ? cf_group_to_join(mm->cf) : NULL;
 	if (group) {
-		fpr_group_enter(mm->fpr, group, member);
-		fpr_group_put(group);
+		cf_group_enter(mm->cf, group, member);
+		cf_group_put(group);
 	} else {
 		kfree(member);
 	}
@@ -500,55 +500,55 @@ static int fpr_group_found(unsigned int kind)
 }
 
 /**
- * fpr_group_choose() - choose the context of the current process
+ * cf_group_choose() - choose the context of the current process
  * @kind: PR_FPR_CONTEXT_*
  *
  * Return: 0, -EINVAL: no such kind, -ENOMEM, -EINTR.
  */
-int fpr_group_choose(unsigned long kind)
+int cf_group_choose(unsigned long kind)
 {
 	switch (kind) {
 	case PR_FPR_CONTEXT_PROCESS:
-		fpr_group_change(current->mm, NULL);
+		cf_group_change(current->mm, NULL);
 		return 0;
 	case PR_FPR_CONTEXT_MAPPING:
-		spin_lock(&fpr_group_lock);
-		fpr_each_mapping.users++;
-		spin_unlock(&fpr_group_lock);
-		fpr_group_change(current->mm, &fpr_each_mapping);
+		spin_lock(&cf_group_lock);
+		cf_each_mapping.users++;
+		spin_unlock(&cf_group_lock);
+		cf_group_change(current->mm, &cf_each_mapping);
 		return 0;
 	case PR_FPR_CONTEXT_CHILDREN:
-		return fpr_group_found(kind);
+		return cf_group_found(kind);
 	default:
 		return -EINVAL;
 	}
 }
 
 /**
- * fpr_group_leave() - a process trusts nobody any more
+ * cf_group_leave() - a process trusts nobody any more
  * @mm: the process
  *
  * Context: may sleep and sends IPIs.
  */
-void fpr_group_leave(struct mm_struct *mm)
+void cf_group_leave(struct mm_struct *mm)
 {
-	if (fpr_mutated(MUTATE_fpr_creds_ignored))
+	if (cf_mutated(MUTATE_fpr_creds_ignored))
 		return;
-	if (fpr_is_mapping_only(mm))
-		fpr_group_wait(mm);
+	if (cf_is_mapping_only(mm))
+		cf_group_wait(mm);
 	else
-		fpr_group_change(mm, NULL);
+		cf_group_change(mm, NULL);
 }
 
 /**
- * __fpr_creds_changed() - a thread has other credentials from now on
+ * __cf_creds_changed() - a thread has other credentials from now on
  * @mm: its process
  *
  * Called by commit_creds() before they take effect. In execve() the new address
  * space has no context yet, and looks at them when it gets one.
  */
-void __fpr_creds_changed(struct mm_struct *mm)
+void __cf_creds_changed(struct mm_struct *mm)
 {
-	if (!current->in_execve || READ_ONCE(mm->fpr))
-		fpr_group_leave(mm);
+	if (!current->in_execve || READ_ONCE(mm->cf))
+		cf_group_leave(mm);
 }

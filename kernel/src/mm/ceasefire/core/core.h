@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The core of ceasefire: what is owed, to whom, since when, and how it is
+ * settled. It knows no mechanism: those in the folders beside this one say which
+ * flushes they leave out, and the core keeps what CPUs may still reach.
+ *
+ *   context.c	life of a context: found, created, exit
+ *   group.c	contexts of several processes
+ *   tags.c	one word per frame: who may still reach it
+ *   pool.c	parked frames: in by the free side, out by release
+ *   account.c	their number, for all who want to see it
+ *   charge.c	the control groups that pay for them
+ *   settle.c	generations, debts and drains
+ *   pressure.c	drains for those who need memory
+ *   tick.c	debts paid by the ticks of the CPUs, without interrupts
+ *   arena.c	addresses that wait, and left-over page tables
+ *
+ * Above it: sysfs.c (/sys/kernel/mm/ceasefire and the boot parameter), mutate.c
+ * (debug builds: protections that can be switched off).
+ */
+#ifndef _MM_CEASEFIRE_CORE_H
+#define _MM_CEASEFIRE_CORE_H
+
+#include <linux/atomic.h>
+#include <linux/ceasefire.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "../mutate.h"
+#include "arena_state.h"
+#include "tag_state.h"
+
+/**
+ * struct cf_catching_up - a debt that ticks are paying
+ * @gen:	generation of the context that is paid for; 0: none
+ * @rcu:	grace period after which CPUs can be believed
+ * @since:	when the generation was taken, in jiffies
+ */
+struct cf_catching_up {
+	u64 gen;
+	unsigned long rcu;
+	unsigned long since;
+};
+
+/**
+ * struct cf_ctx - recycling context: who may reach the same stale frames
+ * @id:		what tags say; unique among live contexts
+ * @mm:		the process, pinned by mmgrab(); NULL for groups and the shared
+ *		context
+ * @group:	the context that frames are tagged with instead, under RCU
+ * @member:	that it is in the list of the group, see group.c
+ * @leaving:	groups that it is just leaving
+ * @started:	flushes of a group, or of all, that were requested
+ * @ref:	one for the owner, one for each queued work and each user
+ * @completed:	newest completed full flush, see tag_state.h; only grows
+ * @skipped:	newest started generation that a skip was tagged with, plus 1
+ * @cleared:	the same for accessed bits that were cleared; see evict.c
+ * @untracked:	the same for those that no tag tells of
+ * @born:	the same for those that were cleared while @mm had no context;
+ *		U64_MAX until that is over
+ * @kept:	pages that reclaim has left alone since they were last settled
+ * @stale:	frames that it can reach, or a few more: counted when a skip makes
+ *		them so, 0 again with each flush for the context
+ * @awaited:	generation that ticks shall catch up with
+ * @owed:	1 from the first skip until the age work takes it back
+ * @catching_up: what the age work waits for; for itself alone, see tick.c
+ * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
+ *		held for writing
+ * @lock:	protects @single, @anon, @large, @nr, @payer and @dead; irq safe,
+ *		innermost
+ * @dead:	no CPU can use translations of @mm any more
+ * @nr:		parked base pages
+ * @payer:	the control group that pays for all that is parked, CF_PAYERS if
+ *		there are several; only while @nr is not 0
+ * @single:	parked order-0 pages; also the free list of the context
+ * @anon:	those that the process may still write to; only for anonymous pages
+ * @large:	parked pages of higher order
+ * @drain:	runs when @nr goes over the limit
+ * @age:	settles what is still owed after a while
+ * @free:	frees the context, which is not for every context to do
+ * @settling:	one drain at a time: who waits for frames waits for those that
+ *		are on their way, too
+ * @rcu:	contexts are found by id under RCU
+ * @arena:	addresses; under @mm's mmap_lock held for writing, stable while
+ *		it is held for reading
+ * @tables:	page table bytes of @mm after the last table drain
+ * @hole_start:	no mapping lies in [@hole_start, @arena.next)
+ * @vma:	structure of a mapping that is gone, for the next; under @mm's
+ *		mmap_lock as one that is being unmapped
+ */
+struct cf_ctx {
+	u32 id;
+	struct mm_struct *mm;
+	struct cf_ctx *group;
+	struct cf_member *member;
+	atomic_t leaving;
+	atomic64_t started;
+	refcount_t ref;
+	u64 completed;
+	u64 skipped;
+	u64 cleared;
+	u64 untracked;
+	u64 born;
+	u64 awaited;
+	struct cf_catching_up catching_up;
+	atomic_long_t stale;
+	atomic_t kept;
+	int owed;
+	bool keyed;
+
+	/* Protects the pool: the members down to @large. */
+	spinlock_t lock;
+	bool dead;
+	unsigned long nr;
+	struct mem_cgroup *payer;
+	struct list_head single;
+	struct list_head anon;
+	struct list_head large;
+
+	struct work_struct drain;
+	struct delayed_work age;
+	struct work_struct free;
+	/* Serializes drains; nothing is allocated under it. */
+	struct mutex settling;
+	struct rcu_head rcu;
+
+	struct cf_arena arena;
+	unsigned long tables;
+	unsigned long hole_start;
+	struct vm_area_struct *vma;
+};
+
+extern struct cf_ctx cf_shared;
+
+/* Generations only grow; several may be noted at once. */
+static inline void cf_raise(u64 *newest, u64 gen)
+{
+	u64 old = READ_ONCE(*newest);
+
+	while (old < gen && !try_cmpxchg64(newest, &old, gen))
+		;
+}
+
+/* Knobs, see sysfs.c. */
+extern unsigned long cf_pool_limit;
+extern unsigned long cf_parked_limit;
+extern unsigned long cf_stale_limit;
+extern unsigned int cf_debt_age_ms;
+
+/* context.c */
+struct cf_ctx *cf_ctx_find(u32 id);
+struct cf_ctx *cf_ctx_next(unsigned long *id);
+struct cf_ctx *cf_ctx_create(struct mm_struct *mm);
+bool cf_ctx_register(struct cf_ctx *ctx);
+void cf_ctx_end(struct cf_ctx *ctx);
+void cf_ctx_put(struct cf_ctx *ctx);
+unsigned int cf_ctx_count(void);
+
+/* group.c */
+void cf_group_join(struct cf_ctx *ctx);
+void cf_group_end(struct cf_ctx *ctx);
+void cf_group_flush(struct cf_ctx *ctx);
+unsigned int cf_group_kind(void);
+unsigned int cf_group_count(void);
+unsigned long cf_group_bytes(void);
+int cf_group_choose(unsigned long kind);
+void cf_group_leave(struct mm_struct *mm);
+bool cf_is_mapping_only(struct mm_struct *mm);
+
+/* tags.c */
+bool cf_tags_init(void);
+bool cf_tag_frames(unsigned long pfn, unsigned long nr, u64 new,
+		   unsigned long *fresh);
+bool cf_frames_tagged(unsigned long pfn);
+u64 cf_frames_tags(unsigned long pfn, unsigned long nr);
+bool cf_frames_reached(unsigned long pfn, unsigned long nr);
+struct cf_ctx *cf_frame_owner(unsigned long pfn, u64 *found);
+void cf_tags_clear(unsigned long pfn, unsigned long nr, u32 id);
+void cf_tags_retire(void);
+void cf_tags_free(void);
+unsigned long cf_tags_bytes(void);
+
+/* pool.c */
+void cf_pool_init(struct cf_ctx *ctx);
+unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list);
+bool cf_pool_stale(struct cf_ctx *ctx, struct list_head *list);
+unsigned long cf_pool_release(struct list_head *list, struct cf_ctx *flushed,
+			      bool *again);
+void cf_wipe(struct page *page, unsigned int order);
+
+/* In page->private of a parked page, beside the order. */
+#define CF_PARKED_WRITABLE	0x100UL
+/* The same while it becomes a page in use; no page has it by accident. */
+#define CF_RECYCLED		((unsigned long)&cf_shared)
+
+/* account.c */
+long cf_parked(void);
+void cf_account_parked(struct page *page, long nr);
+ssize_t cf_meminfo(char *buf);
+
+/* charge.c */
+#define CF_PAYERS	((struct mem_cgroup *)ERR_PTR(-E2BIG))
+#ifdef CONFIG_MEMCG
+bool cf_charges_kept(void);
+bool cf_charge_hold(struct page *page, unsigned int order);
+void cf_charge_drop(struct page *page, unsigned int order);
+void cf_charge_noted(struct cf_ctx *ctx, struct page *page);
+bool cf_charge_concerns(struct cf_ctx *ctx, struct mem_cgroup *memcg);
+unsigned long cf_charged(struct mem_cgroup *memcg);
+#else
+static inline bool cf_charges_kept(void)
+{
+	return false;
+}
+
+static inline bool cf_charge_hold(struct page *page, unsigned int order)
+{
+	return false;
+}
+
+static inline void cf_charge_drop(struct page *page, unsigned int order) { }
+static inline void cf_charge_noted(struct cf_ctx *ctx, struct page *page) { }
+static inline bool cf_charge_concerns(struct cf_ctx *ctx,
+				      struct mem_cgroup *memcg)
+{
+	return true;
+}
+
+static inline unsigned long cf_charged(struct mem_cgroup *memcg)
+{
+	return 0;
+}
+#endif
+
+/* pressure.c */
+void cf_limit_parked(void);
+
+/* settle.c */
+extern struct workqueue_struct *cf_wq;
+u64 cf_started(struct cf_ctx *ctx);
+struct cf_ctx *cf_tag_ctx(struct cf_ctx *ctx);
+u64 cf_shared_tag_now(void);
+u64 cf_shared_take_generation(void);
+void cf_start_generations(struct mm_struct *mm);
+bool cf_tag_is_stale(u64 tag, struct cf_ctx *ctx);
+void cf_credit(struct cf_ctx *ctx, u64 gen);
+void cf_owe(struct cf_ctx *ctx, u64 gen);
+void cf_owe_young(struct cf_ctx *ctx, u64 gen);
+bool cf_is_owed_for(struct cf_ctx *ctx, u64 newest);
+bool cf_is_owed(struct cf_ctx *ctx);
+void cf_note_left(struct cf_ctx *ctx);
+bool cf_owes_skips(struct cf_ctx *ctx);
+void cf_flush(struct cf_ctx *ctx);
+bool cf_flush_found(struct cf_ctx *ctx);
+void cf_settle(struct cf_ctx *ctx, enum cf_drain_reason reason);
+unsigned long cf_settle_one(struct cf_ctx *ctx, enum cf_drain_reason reason,
+			    bool *again);
+void cf_settle_soon(struct cf_ctx *ctx);
+void cf_settle_init(struct cf_ctx *ctx);
+void cf_settle_shared_idle(void);
+void cf_kick_drain(struct cf_ctx *ctx);
+
+/* tick.c */
+bool cf_catch_up_begin(struct cf_ctx *ctx);
+bool cf_catch_up_done(struct cf_ctx *ctx);
+
+/* arena.c */
+bool cf_arena_init(struct cf_ctx *ctx);
+unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
+			   unsigned long pgoff);
+bool cf_arena_may_keep(struct cf_ctx *ctx);
+void cf_arena_settle(struct cf_ctx *ctx);
+void cf_arena_exit(struct cf_ctx *ctx);
+#define CF_ARENA_SIZE		(256UL << 30)
+#define CF_ARENA_MAX_MAP(a)	(((a)->end - (a)->base) / 4)
+
+#endif /* _MM_CEASEFIRE_CORE_H */

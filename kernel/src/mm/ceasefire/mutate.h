@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Debug builds: protections that can be switched off, one at a time, so that a
+ * test shows that it sees the absence of each; see mutate.c.
+ */
+#ifndef _MM_CEASEFIRE_MUTATE_H
+#define _MM_CEASEFIRE_MUTATE_H
+
+#include <linux/compiler.h>
+#include <linux/types.h>
+
+/* Exactly one protection, or none, is switched off. */
+#define CF_MUTATIONS(M)	\
+	M(fpr_no_park_page)	\
+	M(fpr_no_park_folios)	\
+	M(fpr_no_park_large)	\
+	M(fpr_credit_started)	\
+	M(fpr_credit_partial)	\
+	M(fpr_no_claim_mmap)	\
+	M(fpr_no_claim_mremap)	\
+	M(fpr_no_claim_grow)	\
+	M(fpr_no_claim_brk)	\
+	M(fpr_no_claim_stack)	\
+	M(fpr_no_claim_insert)	\
+	M(fpr_no_claim_placed)	\
+	M(fpr_no_wrap_drain)	\
+	M(fpr_allow_dirty)	\
+	M(fpr_allow_anon)	\
+	M(fpr_unwiped)		\
+	M(fpr_recycle_writable)	\
+	M(fpr_allow_exec)	\
+	M(fpr_allow_keyed)	\
+	M(fpr_allow_tables)	\
+	M(fpr_skip_forced)	\
+	M(fpr_no_settle_flush)	\
+	M(fpr_arena_stays)	\
+	M(fpr_stack_behind)	\
+	M(fpr_hole_passed)	\
+	M(fpr_stale_hole)	\
+	M(fpr_tables_unbounded)	\
+	M(fpr_single_any)	\
+	M(fpr_no_mapped)	\
+	M(fpr_present_shared)	\
+	M(fpr_present_writable)	\
+	M(fpr_never_merged)	\
+	M(fpr_no_clamp)		\
+	M(fpr_no_munmap_prepare)	\
+	M(fpr_no_exit_gaps)	\
+	M(fpr_no_exit_last)	\
+	M(fpr_no_fuse_check)	\
+	M(fpr_no_ksm_check)	\
+	M(fpr_recycle_any)	\
+	M(fpr_recycle_remote)	\
+	M(fpr_recycle_anywhere)	\
+	M(fpr_recycle_keyed)	\
+	M(fpr_no_mprotect)	\
+	M(fpr_protect_marked)	\
+	M(fpr_protect_any)	\
+	M(fpr_no_key_notice)	\
+	M(fpr_no_swap_flush)	\
+	M(fpr_flush_in_free)	\
+	M(fpr_no_drain_limit)	\
+	M(fpr_no_total_limit)	\
+	M(fpr_no_stale_limit)	\
+	M(fpr_gather_unbounded)	\
+	M(fpr_no_shrinker)	\
+	M(fpr_no_drain_cgroup)	\
+	M(fpr_park_uncharged)	\
+	M(fpr_park_unpaid)	\
+	M(fpr_charge_stays)	\
+	M(fpr_hide_parked)	\
+	M(fpr_no_drain_age)	\
+	M(fpr_no_tick)		\
+	M(fpr_no_drain_kswapd)	\
+	M(fpr_no_drain_reclaim)	\
+	M(fpr_no_drain_oom)	\
+	M(fpr_no_drain_isolate)	\
+	M(fpr_no_drain_pcp)	\
+	M(fpr_no_drain_compact)	\
+	M(fpr_no_poison_flush)	\
+	M(fpr_poison_unseen)	\
+	M(fpr_no_exit_drain)	\
+	M(fpr_no_shared_tag)	\
+	M(fpr_flush_everybody)	\
+	M(fpr_release_unchecked)	\
+	M(fpr_keep_tags)	\
+	M(fpr_no_cover)		\
+	M(fpr_gen_cut)		\
+	M(fpr_no_stack_gap)	\
+	M(fpr_auto_secure)	\
+	M(fpr_leave_unflushed)	\
+	M(fpr_leave_early)	\
+	M(fpr_creds_ignored)	\
+	M(fpr_admit_any)	\
+	M(fpr_exec_kept)	\
+	M(fpr_group_anon)	\
+	M(fpr_mapping_skips)	\
+	M(fpr_evict_young)	\
+	M(fpr_evict_stale)	\
+	M(fpr_evict_unproven)	\
+	M(fpr_evict_untagged)	\
+	M(fpr_evict_now)	\
+	M(fpr_evict_unsettled)	\
+	M(fpr_evict_unseen)	\
+	M(fpr_evict_untracked)	\
+	M(fpr_evict_notifiers)	\
+	M(fpr_evict_counted)	\
+	M(fpr_evict_youngest)	\
+	M(fpr_ignore_notifiers)
+
+#define CF_MUTATION_ENUM(name)	MUTATE_##name,
+enum cf_mutation {
+	MUTATE_NONE,
+	CF_MUTATIONS(CF_MUTATION_ENUM)
+	MUTATE_NR,
+};
+
+#ifdef CONFIG_CEASEFIRE_DEBUG
+extern enum cf_mutation cf_mutation;
+extern u32 cf_flush_delay_us;
+extern u32 cf_tag_delay_us;
+extern u64 cf_first_generation;
+extern u64 cf_arena_size;
+extern u32 cf_id_max;
+
+static inline bool cf_mutated(enum cf_mutation m)
+{
+	return unlikely(READ_ONCE(cf_mutation) == m);
+}
+
+static inline bool cf_mutated_nth(enum cf_mutation first, unsigned int n)
+{
+	return cf_mutated(first + n);
+}
+#else
+#define cf_arena_size	CF_ARENA_SIZE
+#define cf_id_max	CF_ID_MAX
+
+static inline bool cf_mutated(enum cf_mutation m)
+{
+	return false;
+}
+
+static inline bool cf_mutated_nth(enum cf_mutation first, unsigned int n)
+{
+	return false;
+}
+#endif
+
+#endif /* _MM_CEASEFIRE_MUTATE_H */
