@@ -12,7 +12,7 @@ from statistics import median
 
 import pytest
 
-from ceasefire.bench.suite import plan
+from ceasefire.bench.measure import programs
 from ceasefire.paths import build_dir
 from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.spec import parse_disk
@@ -63,7 +63,7 @@ def guest(program: str, kernel: str) -> list[str]:
         "KERNEL": kernel,
         "DISK": DISK,
         "ROUNDS": str(ROUNDS),
-        "PATH": plan.search_path(),
+        "PATH": programs.search_path(),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
     lines += [
@@ -122,7 +122,7 @@ def removed(program: str, lines: list[str]) -> float:
 def program(request: pytest.FixtureRequest) -> str:
     """Return a program that is installed."""
     needed = {"apache": ("apache2", "wrk"), "ripgrep": ("rg",)}[request.param]
-    lost = [name for name in needed if shutil.which(name, path=plan.search_path()) is None]
+    lost = [name for name in needed if shutil.which(name, path=programs.search_path()) is None]
     assert not lost, f"{lost[0]} is missing: make deps-bench"
     return str(request.param)
 

@@ -21,7 +21,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
-from ceasefire.bench.suite import page, results
+from ceasefire.bench.report import page
+from ceasefire.bench.results import store
 
 # WCAG 2: text, and what carries meaning without being text.
 TEXT_CONTRAST = 4.5
@@ -144,7 +145,7 @@ def test_page_can_be_read(
     browser: webdriver.Chrome, suite_results: Path, tmp_path: Path, width: int, scheme: str
 ) -> None:
     path = tmp_path / "page.html"
-    some = results.read(suite_results)
+    some = store.read(suite_results)
     page.write([some, some], path)
     looked = opened(browser, path, width, scheme)
 

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from ceasefire.__main__ import main
-from ceasefire.bench.suite import agent, compare, page, plan, results, runner, spec
+from ceasefire.bench.catalog import spec
+from ceasefire.bench.figures import compare
+from ceasefire.bench.measure import agent, programs, runner, schedule
+from ceasefire.bench.report import page
+from ceasefire.bench.results import store
 from ceasefire.errors import Failure, UsageError
 
 TOML = """
@@ -107,7 +111,7 @@ def test_names_choose_a_suite_or_benchmarks(suites: Path) -> None:
 
 def test_modes_alternate_and_rotate(suites: Path) -> None:
     suite = spec.choose(["default"], suites)
-    assert plan.order(suite.benchmarks[0], range(3)) == [
+    assert schedule.order(suite.benchmarks[0], range(3)) == [
         ("off", 0),
         ("on", 0),
         ("on", 1),
@@ -119,50 +123,50 @@ def test_modes_alternate_and_rotate(suites: Path) -> None:
 
 def test_boots_share_guests_and_leave_out_what_is_done(suites: Path) -> None:
     suite = spec.choose(["default"], suites)
-    boots = plan.boots(suite)
+    boots = schedule.boots(suite)
     assert [(b.guest.cpus, [x.name for x in b.benchmarks]) for b in boots] == [
         (2, ["b-1", "b-2"]),
         (8, ["b-1"]),
     ]
     assert [len(b.samples) for b in boots] == [12, 6]
     done = {("b-1", 2, mode, number) for mode in ("off", "on") for number in range(3)}
-    again = plan.boots(suite, done)
+    again = schedule.boots(suite, done)
     assert [(b.guest.cpus, [x.name for x in b.benchmarks]) for b in again] == [
         (2, ["b-2"]),
         (8, ["b-1"]),
     ]
-    assert plan.boots(suite, cpus=[4]) == []
+    assert schedule.boots(suite, cpus=[4]) == []
 
 
 def test_boots_of_the_stock_kernel_alternate_with_the_others(suites: Path) -> None:
     suite = spec.choose(["b-2"], suites)
-    boots = plan.boots(suite, stock=True)
+    boots = schedule.boots(suite, stock=True)
     assert [(b.guest.kernel, [(m, n) for _, m, n in b.samples]) for b in boots] == [
         ("", [("off", 0), ("on", 0), ("on", 1), ("off", 1)]),
         ("stock", [("stock", 0), ("stock", 1)]),
         ("", [("off", 2), ("on", 2)]),
         ("stock", [("stock", 2)]),
     ]
-    todo = plan.tasks(boots[1], 0.5, {"seconds": "0.5"})
+    todo = schedule.tasks(boots[1], 0.5, {"seconds": "0.5"})
     assert [(t.mode, t.command) for t in todo] == [("stock", "prog 2 0.5")] * 2
     done = {("b-2", 2, "stock", n) for n in range(3)}
-    assert [b.guest.kernel for b in plan.boots(suite, done, stock=True)] == ["", ""]
+    assert [b.guest.kernel for b in schedule.boots(suite, done, stock=True)] == ["", ""]
 
 
 def test_a_boot_goes_on_with_what_it_had_not_done(suites: Path) -> None:
-    (boot,) = plan.boots(spec.choose(["b-2"], suites))
-    left = plan.again(boot, {("b-2", 2, "off", 0), ("b-2", 8, "on", 0)})
+    (boot,) = schedule.boots(spec.choose(["b-2"], suites))
+    left = schedule.again(boot, {("b-2", 2, "off", 0), ("b-2", 8, "on", 0)})
     assert [(m, n) for _, m, n in left.samples] == [s[1:] for s in boot.samples[1:]]
     assert left.guest == boot.guest
     everything = {("b-2", 2, mode, n) for mode in ("off", "on") for n in range(3)}
-    assert not plan.again(boot, everything).samples
+    assert not schedule.again(boot, everything).samples
 
 
 def lose_guests(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     """Let the emulator lose so many guests, each after its first sample."""
     tried: list[int] = []
 
-    def boot_once(suite: spec.Suite, boot: plan.Boot, folder: results.Folder, *_: object) -> None:
+    def boot_once(suite: spec.Suite, boot: schedule.Boot, folder: store.Folder, *_: object) -> None:
         tried.append(len(boot.samples))
         lost = len(tried) <= times
         folder.add({**HOST, "cpus": boot.guest.cpus})
@@ -180,10 +184,10 @@ def test_a_guest_that_the_emulator_lost_is_booted_again(
 ) -> None:
     suite = spec.choose(["b-2"], suites)
     tried = lose_guests(monkeypatch, times=2)
-    folder = results.Folder(str(tmp_path / "out"), "x")
-    assert runner.measure(suite, plan.boots(suite), folder, runner.Where()) == 0
+    folder = store.Folder(str(tmp_path / "out"), "x")
+    assert runner.measure(suite, schedule.boots(suite), folder, runner.Where()) == 0
     assert tried == [6, 5, 4]
-    assert len(results.read(folder.path).samples) == 6
+    assert len(store.read(folder.path).samples) == 6
 
 
 def test_a_guest_that_is_lost_each_time_is_a_failure(
@@ -191,8 +195,8 @@ def test_a_guest_that_is_lost_each_time_is_a_failure(
 ) -> None:
     suite = spec.choose(["b-2"], suites)
     tried = lose_guests(monkeypatch, times=9)
-    folder = results.Folder(str(tmp_path / "out"), "x")
-    assert runner.measure(suite, plan.boots(suite), folder, runner.Where()) == 1
+    folder = store.Folder(str(tmp_path / "out"), "x")
+    assert runner.measure(suite, schedule.boots(suite), folder, runner.Where()) == 1
     assert tried == [6, 5, 4]
 
 
@@ -249,8 +253,8 @@ SUITE = {
 NOTHING = {"nr_tlb_remote_flush_received": 5}
 
 
-def parsed(*records: dict[str, Any]) -> results.Results:
-    return results.parse([json.dumps(r) for r in (SUITE, HOST, *records)])
+def parsed(*records: dict[str, Any]) -> store.Results:
+    return store.parse([json.dumps(r) for r in (SUITE, HOST, *records)])
 
 
 def rounds(on_rate: float = 150.0) -> list[dict[str, Any]]:
@@ -304,18 +308,18 @@ def test_no_ratio_where_times_mean_nothing_and_no_share_of_few() -> None:
     lines = [SUITE, host, *rounds()]
     for line in lines[2:]:
         line["counters"] = {"nr_tlb_remote_flush_received": 1}
-    found = compare.comparisons(results.parse([json.dumps(r) for r in lines]))[0]
+    found = compare.comparisons(store.parse([json.dumps(r) for r in lines]))[0]
     assert found.ratios == {}
     assert found.shootdowns is not None and found.shootdowns.share is None
 
 
 def test_a_line_that_was_cut_off_is_left_out() -> None:
     lines = [json.dumps(r) for r in (SUITE, HOST, sample("off", 0))]
-    assert len(results.parse([*lines, '{"schema": 2, "ty']).samples) == 1
+    assert len(store.parse([*lines, '{"schema": 2, "ty']).samples) == 1
     with pytest.raises(Failure, match="line 2 is not JSON"):
-        results.parse([lines[0], "{", lines[1]])
+        store.parse([lines[0], "{", lines[1]])
     with pytest.raises(Failure, match="format 2"):
-        results.parse(['{"schema": 1, "type": "munmap"}'])
+        store.parse(['{"schema": 1, "type": "munmap"}'])
 
 
 def test_what_has_failed_is_measured_again() -> None:
@@ -430,6 +434,6 @@ def test_wrong_use_is_one_line(words: list[str], capsys: pytest.CaptureFixture[s
 
 
 def test_python_words_find_the_package() -> None:
-    command = f"{plan.python_words()} -c 'import ceasefire.bench.suite'"
+    command = f"{programs.python_words()} -c 'import ceasefire.bench.catalog'"
     assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
     assert sys.executable in command
