@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
+from xml.etree import ElementTree
 
 import pytest
 from tests.driver import host, mutations
@@ -22,6 +23,7 @@ from tests.driver import host, mutations
 from ceasefire import counters, maps, program, text, trial
 from ceasefire.bench.cost import count
 from ceasefire.bench.measure import agent, runner
+from ceasefire.bench.report import svg
 from ceasefire.bench.results import store
 from ceasefire.bench.results.store import Folder
 from ceasefire.errors import Failure
@@ -338,5 +340,8 @@ def test_text() -> None:
         name = text.decoded(data)
         assert text.shown(name).isprintable()
         assert text.quoted([name]).isprintable()
-        assert text.html_text(name).isprintable()
+        picture = svg.bars(name, [svg.Bar(name, 1.0, name, "off")])
+        assert picture.replace("\n", "").isprintable()
+        shown = [found.text for found in ElementTree.fromstring(picture).iter() if found.text]
+        assert text.shown(name) in shown or not name.strip()
         assert all(line.isprintable() for line in text.lines_of(data))

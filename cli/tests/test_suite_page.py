@@ -13,7 +13,7 @@ from ceasefire.bench.catalog import spec
 from ceasefire.bench.figures import compare, ideal, paper
 from ceasefire.bench.latency import Histogram, added
 from ceasefire.bench.measure import agent
-from ceasefire.bench.report import charts, page, plots
+from ceasefire.bench.report import axes, charts, page
 from ceasefire.bench.results import store
 
 
@@ -150,7 +150,7 @@ def test_changes_are_in_percent() -> None:
     ],
 )
 def test_axes(values: list[float], log: bool, first: str, last: str) -> None:
-    axis = plots.counts_axis(values)
+    axis = axes.counts_axis(values)
     assert axis.log is log
     assert (axis.ticks[0][1], axis.ticks[-1][1]) == (first, last)
     assert [axis.share(axis.low), axis.share(axis.high)] == [0.0, 1.0]

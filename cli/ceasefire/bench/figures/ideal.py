@@ -76,13 +76,12 @@ def reached(results: Results) -> list[Reached]:
 
     A thread that does both and is alone in its process is its own ideal for both.
     """
-    against = {i: comparisons(results, i) for i in (COMPUTE, IO)}
-    has = {(c.benchmark, c.cpus) for c in against[COMPUTE]}
+    compared = {i: comparisons(results, i) for i in (COMPUTE, IO)}
+    has = {(c.benchmark, c.cpus) for c in compared[COMPUTE]}
     found = []
-    for ideal, compared in against.items():
-        for c in compared:
-            for metric, ratio in c.ratios.items() if c.mode == _ON else ():
-                own = COMPUTE if metric == METRIC and (c.benchmark, c.cpus) in has else IO
-                if ideal == own:
-                    found.append(Reached(c.benchmark, c.cpus, metric, ideal, ratio))
-    return found
+    for ideal, c in ((i, c) for i in compared for c in compared[i] if c.mode == _ON):
+        for metric, ratio in c.ratios.items():
+            own = COMPUTE if metric == METRIC and (c.benchmark, c.cpus) in has else IO
+            if ideal == own:
+                found.append(Reached(c.benchmark, c.cpus, metric, ideal, ratio))
+    return sorted(found, key=lambda r: (r.cpus, r.benchmark))

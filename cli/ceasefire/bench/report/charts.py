@@ -6,20 +6,14 @@ Each function returns SVG, "" when there is nothing to draw.
 
 from collections.abc import Mapping, Sequence
 
+from markupsafe import Markup
+
 from ceasefire.bench.catalog.spec import BASELINE, STOCK
 from ceasefire.bench.figures.compare import Comparison, Interval
 from ceasefire.bench.figures.ideal import Lost
 from ceasefire.bench.latency import Histogram
-from ceasefire.bench.report.bars import Bar, bars
-from ceasefire.bench.report.plots import (
-    Axis,
-    Curve,
-    counts_axis,
-    cpus_axis,
-    decades,
-    plot,
-    thinned,
-)
+from ceasefire.bench.report.axes import Axis, counts_axis, cpus_axis, decades, thinned
+from ceasefire.bench.report.svg import Bar, Curve, bars, curves
 
 ON = "on"
 # Of a share of operations: what is less frequent is not drawn.
@@ -32,7 +26,7 @@ def mode_text(mode: str) -> str:
     return "stock (another boot)" if mode == STOCK else mode
 
 
-def shootdown_bars(name: str, compared: Sequence[Comparison]) -> str:
+def shootdown_bars(name: str, compared: Sequence[Comparison]) -> Markup:
     """Draw the shootdowns for each operation of all modes."""
     rows = []
     for cpus in dict.fromkeys(c.cpus for c in compared):
@@ -48,7 +42,7 @@ def shootdown_bars(name: str, compared: Sequence[Comparison]) -> str:
     return bars(f"{name}: shootdowns received", rows)
 
 
-def ratio_bars(name: str, compared: Sequence[Comparison], of: str) -> str:
+def ratio_bars(name: str, compared: Sequence[Comparison], of: str) -> Markup:
     """Draw the ratios to off. of: "ratios", those of the metrics, or "latency"."""
     rows = [
         Bar(
@@ -65,7 +59,7 @@ def ratio_bars(name: str, compared: Sequence[Comparison], of: str) -> str:
     return bars(f"{name}: {of}, ratio to off", rows, one=True)
 
 
-def lost_bars(name: str, found: Sequence[Lost]) -> str:
+def lost_bars(name: str, found: Sequence[Lost]) -> Markup:
     """Draw the compute that is lost, in percent; less than none is none."""
     rows = [
         Bar(
@@ -85,14 +79,14 @@ def lost_bars(name: str, found: Sequence[Lost]) -> str:
 
 def latency_plot(
     name: str, cpus: int, histograms: Mapping[str, Histogram], *, relative: bool
-) -> str:
+) -> Markup:
     """Draw the histograms of modes over each other, both axes logarithmic.
 
     relative: times are multiples of the median of off, because those of emulated CPUs mean
     nothing; else they are in seconds.
     """
     if BASELINE not in histograms:
-        return ""
+        return Markup()
     unit = histograms[BASELINE].median if relative else 1.0
     steps = {mode: found.steps() for mode, found in histograms.items()}
     flat = [step for found in steps.values() for step in found]
@@ -110,7 +104,7 @@ def latency_plot(
         True,
         thinned([(share, f"{100 * share:g} %") for share in shares]),
     )
-    curves = []
+    lines = []
     for mode, found in steps.items():
         points: list[tuple[float, float]] = [(found[0].low / unit, shares[0])]
         for step in found:
@@ -118,30 +112,28 @@ def latency_plot(
                 points += [(points[-1][0], shares[0]), (step.low / unit, shares[0])]
             points += [(step.low / unit, step.share), (step.high / unit, step.share)]
         points.append((points[-1][0], shares[0]))
-        curves.append(Curve(mode, _kind(mode), tuple(points), area=True))
-    return plot(f"{name}, {cpus} CPUs: latency", _inside(across), up, curves)
+        lines.append(Curve(mode, _kind(mode), tuple(points), area=True))
+    return curves(f"{name}, {cpus} CPUs: latency", _inside(across), up, lines)
 
 
-def shootdowns_by_cpus(name: str, compared: Sequence[Comparison]) -> str:
+def shootdowns_by_cpus(name: str, compared: Sequence[Comparison]) -> Markup:
     """Draw shootdowns for each operation over numbers of CPUs, off and on."""
     own = [c for c in compared if c.mode == ON and c.shootdowns is not None]
     own.sort(key=lambda c: c.cpus)
     if len(own) < 2:
-        return ""
+        return Markup()
     values = {
         mode: [(float(c.cpus), float(getattr(c.shootdowns, mode))) for c in own]
         for mode in (BASELINE, ON)
     }
     up = counts_axis([value for points in values.values() for _, value in points])
-    curves = [
-        Curve(mode, _kind(mode), tuple(points), marks=True) for mode, points in values.items()
-    ]
-    return plot(
-        f"{name}: shootdowns received over CPUs", cpus_axis([c.cpus for c in own]), up, curves
+    lines = [Curve(mode, _kind(mode), tuple(points), marks=True) for mode, points in values.items()]
+    return curves(
+        f"{name}: shootdowns received over CPUs", cpus_axis([c.cpus for c in own]), up, lines
     )
 
 
-def ratios_by_cpus(name: str, compared: Sequence[Comparison]) -> dict[str, str]:
+def ratios_by_cpus(name: str, compared: Sequence[Comparison]) -> dict[str, Markup]:
     """Draw the ratio of each metric over numbers of CPUs, where times are comparable."""
     own = sorted((c for c in compared if c.mode == ON), key=lambda c: c.cpus)
     found = {}
@@ -157,7 +149,7 @@ def ratios_by_cpus(name: str, compared: Sequence[Comparison]) -> dict[str, str]:
             tuple((ratio.low, ratio.high) for _, ratio in points),
             marks=True,
         )
-        found[metric] = plot(
+        found[metric] = curves(
             f"{name}: {metric} over CPUs, ratio to off",
             cpus_axis([cpus for cpus, _ in points]),
             up,

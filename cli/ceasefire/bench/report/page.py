@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jinja2
+from markupsafe import Markup
 
 from ceasefire import __version__
 from ceasefire.bench.catalog.spec import BASELINE, STOCK
@@ -28,7 +28,7 @@ from ceasefire.bench.report.table import notes, ratio_text
 from ceasefire.bench.results.store import Results
 from ceasefire.errors import UsageError
 from ceasefire.files import write_whole
-from ceasefire.text import shown
+from ceasefire.pages import render as render_template
 
 GROUPS = {
     "application": "Applications",
@@ -42,7 +42,7 @@ class Picture:
     """title: what it shows. svg: the picture."""
 
     title: str
-    svg: str
+    svg: Markup
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,6 @@ def write(results: Sequence[Results], path: Path) -> None:
 
 def render(results: Sequence[Results]) -> str:
     """Return the page."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        # Markup, such as our own pictures, is a subclass.
-        finalize=lambda value: shown(value) if type(value) is str else value,
-    )
     groups: dict[str, list[Section]] = {}
     said: list[str] = []
     summary: list[dict[str, str]] = []
@@ -110,15 +101,18 @@ def render(results: Sequence[Results]) -> str:
             compared_with_paper += [(anchor, beside)] if beside is not None else []
             summary += [{**summary_row(c, about), "anchor": anchor} for c in own if c.mode == ON]
     ordered = {title: groups[title] for title in (*GROUPS.values(), "Others") if title in groups}
-    return environment.get_template("page.html.j2").render(
-        version=__version__,
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        groups=ordered,
-        summary=summary,
-        beside=compared_with_paper,
-        notes=list(dict.fromkeys(said)),
-        machines=machines(results),
-        emulated=any(emulated(r) for r in results),
+    return str(
+        render_template(
+            "bench/report/page.html.j2",
+            version=__version__,
+            made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            groups=ordered,
+            summary=summary,
+            beside=compared_with_paper,
+            notes=list(dict.fromkeys(said)),
+            machines=machines(results),
+            emulated=any(emulated(r) for r in results),
+        )
     )
 
 
