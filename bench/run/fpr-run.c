@@ -7,6 +7,7 @@
  *       longer to start than many programs run.
  * Who:  the suites of `ceasefire bench run`.
  */
+#include "../common/modes.h"
 #include "../common/util.h"
 
 #include <errno.h>
