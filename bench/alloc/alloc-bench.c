@@ -77,7 +77,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 
 	*o = (struct options) { .dir = ".", .pool_mib = 12, .block_mib = 16,
 				.pause_ms = 200, .rounds = 5, .seconds = 10 };
-	parse_modes(&o->modes, "off,on");
+	parse_modes(&o->modes, "off,fpr");
 	parse_options(&program, list, argc, argv);
 }
 

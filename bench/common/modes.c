@@ -48,7 +48,7 @@ static int ask_fpr(void)
 
 static const struct mode all_modes[] = {
 	{ .name = "off" },
-	{ .name = "on", .map_flags = MAP_FPR, .require = require_fpr, .ask = ask_fpr },
+	{ .name = "fpr", .map_flags = MAP_FPR, .require = require_fpr, .ask = ask_fpr },
 };
 
 #define ALL_MODES (sizeof(all_modes) / sizeof(*all_modes))
@@ -76,7 +76,7 @@ void parse_modes(struct mode_list *list, const char *text)
 		const struct mode *mode = find(text, length);
 
 		if (!mode)
-			die(EXIT_USAGE, "--mode wants a list of off and on, not '%s'",
+			die(EXIT_USAGE, "--mode wants a list of off and fpr, not '%s'",
 			    text);
 		for (unsigned int i = 0; i < list->count; i++) {
 			if (list->modes[i] == mode)

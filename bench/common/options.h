@@ -47,7 +47,7 @@ struct program_option {
 /* --mode of most programs; TO is a struct mode_list. */
 #define MODES(TO) \
 	CALL("mode", "LIST", TO, read_modes, \
-	     "off: without a mechanism, and the names of mechanisms (off,on)")
+	     "off: without a mechanism, and the names of mechanisms (off,fpr)")
 void read_modes(void *to, char *text);
 
 struct program {

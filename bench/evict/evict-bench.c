@@ -102,7 +102,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 	sched_getaffinity(0, sizeof(set), &set);
 	*o = (struct options) { .threads = (unsigned int)CPU_COUNT(&set),
 				.processes = 1, .rounds = 3, .seconds = 5 };
-	parse_modes(&o->modes, "off,on");
+	parse_modes(&o->modes, "off,fpr");
 	parse_options(&program, list, argc, argv);
 	if (!o->path)
 		die(EXIT_USAGE, "--file is missing: a file or block device, many times larger than memory");

@@ -48,7 +48,7 @@ static void read_run_modes(void *to, char *text)
 		struct run_mode found = find_run_mode(word);
 
 		if (!found.mode)
-			die(EXIT_USAGE, "unknown mode '%s': use off, on, ideal-compute or ideal-io",
+			die(EXIT_USAGE, "unknown mode '%s': use off, fpr, ideal-compute or ideal-io",
 			    word);
 		for (unsigned int i = 0; i < options->mode_count; i++) {
 			if (!strcmp(options->modes[i].name, word))
@@ -114,7 +114,7 @@ static void add_path(void *to, char *text)
 
 void options_parse(struct options *o, int argc, char **argv)
 {
-	static char default_modes[] = "off,on";
+	static char default_modes[] = "off,fpr";
 	static const struct program program = {
 		"munmap-bench [options]",
 		"Threads map pages of a file, read them and unmap them, while others compute.",
@@ -145,7 +145,7 @@ void options_parse(struct options *o, int argc, char **argv)
 		       "pages of its own that a thread reads while it computes,\n"
 		       "one for 64 instructions (0)"),
 		CALL("mode", "LIST", o, read_run_modes,
-		     "off,on,ideal-compute,ideal-io: each once a round (off,on)"),
+		     "off,fpr,ideal-compute,ideal-io: each once a round (off,fpr)"),
 		NUMBER("rounds", "N", &o->rounds, 1, 100000,
 		       "rounds, the order of the modes rotates (5)"),
 		DURATION("seconds", &o->seconds, "length of a sample (2)"),

@@ -69,7 +69,7 @@ void options_parse(struct options *o, int argc, char **argv)
 		.seconds = 2,
 		.folder = getenv("TMPDIR"),
 	};
-	parse_modes(&o->modes, "off,on");
+	parse_modes(&o->modes, "off,fpr");
 	parse_options(&program, list, argc, argv);
 	if (!o->test)
 		die(EXIT_USAGE, "--test is missing; scale-bench --list prints all tests");

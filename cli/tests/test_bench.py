@@ -20,7 +20,7 @@ from ceasefire.bench.cost import count, profile
 from ceasefire.bench.figures import compare, ideal
 from ceasefire.bench.measure import machine, runner, schedule
 from ceasefire.bench.results import store
-from ceasefire.bench.verbs import instructions, munmap, options
+from ceasefire.bench.verbs import instructions, munmap, options, run
 from ceasefire.errors import Failure, Unsupported, UsageError
 
 # As ceasefire/bench/__init__.py has them: each knows those before it only.
@@ -72,9 +72,9 @@ def test_munmap_is_the_benchmark_of_the_suites(monkeypatch: pytest.MonkeyPatch) 
     known = spec.load_all()[0]["munmap-2"]
     assert (suite.rounds, suite.seconds) == (3, 2.0)
     assert bench.name == "munmap-2" and bench.metrics == known.metrics
-    for mode in ("off", "on"):
-        assert bench.command(mode, VALUES) == known.command(mode, VALUES)
-    assert bench.command("ideal-io", VALUES).endswith("--file /disk --fill --mode ideal-io")
+    for mode in ("off", "fpr"):
+        assert bench.shell_command(mode, VALUES) == known.shell_command(mode, VALUES)
+    assert bench.shell_command("ideal-io", VALUES).endswith("--file /disk --fill --mode ideal-io")
 
 
 def test_munmap_takes_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,22 +89,23 @@ def test_munmap_takes_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
         "munmap-4-processes-4-pages-3",
         "munmap-5-processes-4-pages-3",
     ]
-    command = boots[1].benchmarks[2].command("on", VALUES)
+    command = boots[1].benchmarks[2].shell_command("fpr", VALUES)
     assert "--case 4 --threads 2 --processes 4" in command
-    assert "--pages 3 --dir /work --mode on" in command
+    assert "--pages 3 --dir /work --mode fpr" in command
     assert boots[1].guest.disks == ("brd-ext4",)
 
 
 def test_modes_of_the_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "host_cpus", lambda: 2)
     suite = munmap.suite_of(munmap_options("--cases", "1,2,5"))
-    modes = {bench.name: tuple(bench.modes) for bench in suite.benchmarks}
-    assert modes["munmap-1"] == ("off", "on", "ideal-io")
-    assert modes["munmap-2"] == ("off", "on", "ideal-compute", "ideal-io")
-    assert modes["munmap-5"] == ("off", "on", "ideal-io")
-    words = ["--cases", "2", "--cpus", "8", "--kernel", "stock"]
-    (bench,) = munmap.suite_of(munmap_options(*words)).benchmarks
-    assert tuple(bench.modes) == ("off",)
+    modes = {bench.name: tuple(bench.modes()) for bench in suite.benchmarks}
+    assert modes["munmap-1"] == ("off", "fpr", "ideal-io")
+    assert modes["munmap-2"] == ("off", "fpr", "ideal-compute", "ideal-io")
+    assert modes["munmap-5"] == ("off", "fpr", "ideal-io")
+    args = munmap_options("--cases", "2", "--cpus", "8", "--kernel", "stock")
+    suite = munmap.suite_of(args)
+    (boot,) = schedule.boots(suite, chosen=run.chosen_modes(suite, args))
+    assert {mode for _, mode, _ in boot.samples} == {"off"}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_in_place_needs_fpr_and_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="only 2 CPUs"):
         munmap.check_in_place([2, 4])
     (bench,) = munmap.suite_of(munmap_options("--cases", "2", "--in-place")).benchmarks
-    assert bench.disks == () and "ideal-io" in bench.modes
+    assert bench.disks == () and "ideal-io" in bench.modes()
 
 
 @pytest.mark.parametrize(
@@ -177,9 +178,9 @@ def sample(mode: str, number: int, io: float, compute: float, received: int) -> 
 LINES = [
     HOST,
     sample("off", 0, 100, 1000, 100),
-    sample("on", 0, 200, 1200, 0),
+    sample("fpr", 0, 200, 1200, 0),
     sample("ideal-compute", 0, 200, 1200, 0),
-    sample("on", 1, 80, 660, 1),
+    sample("fpr", 1, 80, 660, 1),
     sample("ideal-compute", 1, 100, 600, 0),
     sample("off", 1, 50, 500, 50),
 ]
@@ -229,7 +230,7 @@ def test_results_are_continued_or_refused_but_never_overwritten(tmp_path: Path) 
     write(tmp_path, LINES)
     with pytest.raises(UsageError, match="results already"):
         store.Folder(str(tmp_path), "instructions", fresh=True)
-    store.Folder(str(tmp_path), "munmap").add(sample("on", 2, 1, 1, 1))
+    store.Folder(str(tmp_path), "munmap").add(sample("fpr", 2, 1, 1, 1))
     assert len(store.read(tmp_path).samples) == len(LINES)
 
 

@@ -24,7 +24,7 @@ def test_run_measures_and_goes_on(ceasefire: Runner, tmp_path: Path) -> None:
     found = store.read(tmp_path)
     assert len(found.samples) == 4 and not any(s.failed or s.wrong for s in found.samples)
     (compared,) = comparisons(found)
-    assert compared.mode == "on" and compared.rounds == 2
+    assert compared.mode == "fpr" and compared.rounds == 2
     # What FPR leaves over is a fraction, whatever else this machine does.
     assert compared.shootdowns is not None and compared.shootdowns.share is not None
     assert compared.shootdowns.share < 0.2

@@ -48,9 +48,9 @@ def test_results_document_is_what_template_and_data_give() -> None:
         ('{{ ratio("apache") }}', "1.18 (1.17..1.20)"),
         ('{{ ratio("munmap-other", "compute") }}', "1.23 (1.19..1.28)"),
         ('{{ latency("apache", "p50") }}', "0.75 (0.75..0.75)"),
-        ('{{ latency("apache", "p50", "off", against="on") }}', "1.33 (1.33..1.33)"),
+        ('{{ latency("apache", "p50", "off", against="fpr") }}', "1.33 (1.33..1.33)"),
         ('{{ lost("munmap-other") }}', "21.9 % (20.6..23.3)"),
-        ('{{ lost("munmap-other", "on", cpus=4) }}', "2.9 % (0.9..5.8)"),
+        ('{{ lost("munmap-other", "fpr", cpus=4) }}', "2.9 % (0.9..5.8)"),
         ('{{ rounds("apache") }}', "5"),
         (
             '{{ command("made") }}',
@@ -78,7 +78,7 @@ def test_functions(
 def test_tables(made: dict[str, store.Results], tmp_path: Path) -> None:
     text = filled('{{ table("made", ["apache"], cpus=[2, 16]) }}', made, tmp_path)
     head, line, first, second, empty, failed = text.splitlines()
-    assert head.startswith("| | CPUs |") and head.endswith("| on / off | others / off |")
+    assert head.startswith("| | CPUs |") and head.endswith("| fpr / off | others / off |")
     assert line == "| --- " * 7 + "|"
     assert first == (
         "| `apache`: apache, made up <for> the tests | 2 | 0.500 | 0.00050 | 0.10 % | "
@@ -86,7 +86,7 @@ def test_tables(made: dict[str, store.Results], tmp_path: Path) -> None:
         "stock (another boot): requests 1.00 (0.98..1.01) |"
     )
     assert second.endswith("| 16 | 4.00 | 0.00400 | 0.10 % | | |")
-    assert not empty and failed == "Failed: apache, 16 CPUs, on, round 5: no answer."
+    assert not empty and failed == "Failed: apache, 16 CPUs, fpr, round 5: no answer."
     few = filled('{{ table("made", ["compute-xz"]) }}', made, tmp_path)
     assert "| too few | time 0.98" in few and "others" not in few
     assert "| `apache` | requests: +22 %" in filled("{{ paper() }}", made, tmp_path)
@@ -97,7 +97,7 @@ def test_tables(made: dict[str, store.Results], tmp_path: Path) -> None:
     [
         ('{{ table("x") }}', "there are no results 'x' (see `bench keep`), only: made"),
         ('{{ table("made", ["x"]) }}', "results 'made' have no benchmark x"),
-        ('{{ table("made", cpus=[3]) }}', "nothing of mode on"),
+        ('{{ table("made", cpus=[3]) }}', "nothing of mode fpr"),
         ('{{ left("x") }}', "no results have the benchmark x"),
         ('{{ left("apache", cpus=3) }}', "have no apache with 3 CPUs"),
         ('{{ left("compute-xz") }}', "too few shootdowns"),
@@ -164,7 +164,7 @@ def lines_of(names: Sequence[str]) -> list[str]:
     for name in names:
         bench = benchmarks.get(name)
         metrics = [m.name for m in bench.metrics] if bench else ["I/O", "compute"]
-        for mode in (*bench.modes, "stock") if bench else ("off", "on", "ideal-compute"):
+        for mode in (*bench.modes(), "stock") if bench else ("off", "fpr", "ideal-compute"):
             for number in range(2):
                 sample = {"type": "sample", "benchmark": name, "mode": mode, "round": number}
                 sample |= {"metrics": dict.fromkeys(metrics, 1.0), "operations": 10}

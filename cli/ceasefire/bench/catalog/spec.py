@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reads bench/suites/*.toml: benchmarks, and the suites that choose among them.
 
-A benchmark is measured in several modes that alternate. Each mode is a shell command; what it
+A benchmark is measured in several modes that alternate: those of ceasefire.modes, in which its
+command is the same, and what one would use instead, each with a command of its own. What a command
 measured it prints as JSON, in its last line. The benchmark programs are in its PATH. `{name}` in a
 command is a parameter: those of the benchmark, and these:
 
-  {on}       words in front of a program that has it run with FPR
-  {off}      the same without, so that both are started alike
+  {with}     words in front of a program that has it run in the mode; so that all are started alike,
+             there are such words for `off`, too
+  {mode}     the name of the mode, for programs that know it themselves
+  {command}  the command of the benchmark, for those that are used instead
   {disk}     mount point or device of the first disk
   {work}     an empty folder on the first disk that holds a file system, else in memory
   {cpus}     number of CPUs
@@ -19,19 +22,20 @@ docs/benchmark.md describes the format for those who add one.
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ceasefire import paths
+from ceasefire import modes, paths
 from ceasefire.errors import Failure, UsageError
+from ceasefire.modes import Mode
 
 GROUPS = ("micro", "application", "overhead")
 BETTER = ("more", "less")
-BASELINE = "off"
-# The mode `off` on a kernel without FPR, in boots of its own between the others.
-STOCK = "stock"
-_BUILT_IN = {"on", "off", "disk", "work", "cpus", "seconds", "python"}
+BASELINE = modes.OFF.name
+# What is measured if nothing else is said, beside what is used instead.
+DEFAULT = (BASELINE, modes.FPR.name)
+_BUILT_IN = {"with", "mode", "command", "disk", "work", "cpus", "seconds", "python"}
 _INSTALLED = Path("/usr/share/ceasefire/suites")
 # Parameters in parameters in parameters.
 _DEPTH = 4
@@ -56,7 +60,7 @@ class Metric:
 class Benchmark:
     """One entry. The first metric is the one that is compared first.
 
-    modes: from a name to its command; "off" is what the others are compared with. operations: the
+    instead: modes with commands of their own, in which no mechanism works. operations: the
     path of the number that shootdowns are divided by, "" for one a run. cpus: guests of these
     sizes. disks: see data. needs: programs that must be there. prepare: a command before all
     samples of a boot. verify: "same" compares what all samples printed as `output`, "self" trusts
@@ -67,7 +71,7 @@ class Benchmark:
     name: str
     group: str
     title: str
-    modes: Mapping[str, str]
+    command: str
     metrics: tuple[Metric, ...]
     operations: str
     cpus: tuple[int, ...] = (2,)
@@ -80,10 +84,33 @@ class Benchmark:
     parameters: Mapping[str, str] | None = None
     paper: Mapping[str, str] | None = None
     paper_note: str = ""
+    instead: Mapping[str, str] = field(default_factory=dict)
 
-    def command(self, mode: str, values: Mapping[str, str]) -> str:
+    def modes(self, chosen: Sequence[str] = ()) -> list[str]:
+        """Return the modes that are measured. chosen: only these, and what they are compared with.
+
+        A mode that is for another kernel is among them only if it is chosen.
+        """
+        if not chosen:
+            return [*DEFAULT, *self.instead]
+        own = [name for name in chosen if name in self.instead or not _is_free(name)]
+        return list(dict.fromkeys([BASELINE, *own]))
+
+    def runs_as(self, mode: str) -> Mode:
+        """Return with what the command of a mode runs: with nothing what is used instead."""
+        return modes.OFF if mode in self.instead else modes.parse(mode)
+
+    def shell_command(self, mode: str, values: Mapping[str, str]) -> str:
         """Return the shell command of a mode."""
-        return fill(self.modes[mode], {**(self.parameters or {}), **values})
+        # On another kernel it is that of `off`.
+        runs = "+".join(m.name for m in self.runs_as(mode).mechanisms) or BASELINE
+        own = {
+            "with": f"mode-run {runs}",
+            "mode": mode if mode in self.instead else runs,
+            "command": self.command,
+        }
+        text = self.instead.get(mode, self.command)
+        return fill(text, {**(self.parameters or {}), **values, **own})
 
 
 @dataclass(frozen=True)
@@ -160,7 +187,7 @@ def _benchmark(file: str, entry: Mapping[str, Any]) -> Benchmark:
     name = str(entry.get("name", "?"))
     known = set(Benchmark.__dataclass_fields__)
     unknown = sorted(set(entry) - known)
-    missing = sorted({"name", "group", "title", "modes", "metrics", "operations"} - set(entry))
+    missing = sorted({"name", "group", "title", "command", "metrics", "operations"} - set(entry))
     if unknown or missing:
         what = f"unknown key {unknown[0]}" if unknown else f"{missing[0]} is missing"
         raise Failure(f"{file}: benchmark {name}: {what}")
@@ -175,16 +202,29 @@ def _benchmark(file: str, entry: Mapping[str, Any]) -> Benchmark:
     )
     if bench.group not in GROUPS:
         raise Failure(f"{file}: benchmark {name}: group is one of {', '.join(GROUPS)}")
-    if BASELINE not in bench.modes or not metrics:
-        raise Failure(f"{file}: benchmark {name}: it has no mode 'off', or no metric")
+    if not metrics:
+        raise Failure(f"{file}: benchmark {name}: it has no metric")
+    if taken := sorted(_BUILT_IN & set(bench.parameters or {})):
+        raise Failure(f"{file}: benchmark {name}: the parameter {taken[0]} is built in")
+    if taken := [mode for mode in bench.instead if not _is_free(mode)]:
+        raise Failure(f"{file}: benchmark {name}: instead: {taken[0]} is a mode of the kernel")
     if bench.verify not in ("self", "same"):
         raise Failure(f"{file}: benchmark {name}: verify is 'self' or 'same'")
-    for text in (*bench.modes.values(), bench.prepare):
+    for text in (bench.command, *bench.instead.values(), bench.prepare):
         have = _BUILT_IN | set(bench.parameters or {})
         lost = [p for p in _PARAMETER.findall(text) if p not in have]
         if lost:
             raise Failure(f"{file}: benchmark {name}: there is no parameter {lost[0]}")
     return bench
+
+
+def _is_free(name: str) -> bool:
+    """Say whether a name is none of the modes that ceasefire knows."""
+    try:
+        modes.parse(name)
+    except UsageError:
+        return True
+    return False
 
 
 def _metric(file: str, name: str, entry: Mapping[str, Any]) -> Metric:
@@ -209,10 +249,8 @@ def _suite(file: str, entry: Mapping[str, Any], benchmarks: Mapping[str, Benchma
 
 
 def _limited(bench: Benchmark, cpus: Sequence[int]) -> Benchmark:
-    values = {f: getattr(bench, f) for f in Benchmark.__dataclass_fields__}
-    if cpus:
-        values["cpus"] = tuple(n for n in bench.cpus if n in cpus) or bench.cpus[:1]
-    return Benchmark(**values)
+    own = tuple(n for n in bench.cpus if n in cpus) or bench.cpus[:1]
+    return replace(bench, cpus=own) if cpus else bench
 
 
 def choose(names: Sequence[str], where: Path | None = None) -> Suite:

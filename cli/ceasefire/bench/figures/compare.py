@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ceasefire.bench.catalog.spec import BASELINE
-from ceasefire.bench.results.store import Results, Sample
+from ceasefire.bench.results.store import Results, Sample, works
 from ceasefire.counters import INTERRUPTS, RECEIVED
 
 RESAMPLES = 2000
@@ -44,19 +44,22 @@ class Interval:
 
 @dataclass(frozen=True)
 class Shootdowns:
-    """Shootdowns received for each operation, all rounds together, and how many there were."""
+    """Shootdowns received for each operation, all rounds together, and how many there were.
 
-    off: float
-    on: float
-    received_off: int
-    received_on: int
+    base: in the mode that is compared with. own: in the mode that is compared.
+    """
+
+    base: float
+    own: float
+    received_base: int
+    received_own: int
 
     @property
     def share(self) -> float | None:
         """Return those that are left, 0 to 1; None if there were hardly any to begin with."""
-        if self.received_off < FEW or not self.off:
+        if self.received_base < FEW or not self.base:
             return None
-        return self.on / self.off
+        return self.own / self.base
 
 
 @dataclass(frozen=True)
@@ -173,12 +176,12 @@ def received(sample: Sample) -> int | None:
 
 
 def settled(samples: Iterable[Sample]) -> str:
-    """Say what the kernel still flushed for with FPR, as far as it counts reasons; "" if not."""
+    """Say what the kernel still flushed for, as far as it counts reasons; "" if for nothing."""
     reasons: Counter[str] = Counter()
     operations = 0.0
     for sample in samples:
         drained = {n: v for n, v in sample.counters.items() if n.startswith(_DRAIN)}
-        if sample.mode == "on" and drained:
+        if works(sample.mode) and drained:
             reasons.update(drained)
             operations += sample.operations
     flushes = reasons.pop(_DRAIN + "flush", 0)
@@ -186,7 +189,7 @@ def settled(samples: Iterable[Sample]) -> str:
         return ""
     why = ", ".join(f"{name.removeprefix(_DRAIN)} {n}" for name, n in reasons.items() if n)
     return (
-        f"With FPR, in all samples together: {flushes} flushes settled what was owed, of "
+        f"With a mechanism, in all samples together: {flushes} flushes settled what was owed, of "
         f"{operations:,.0f} operations" + (f": {why}." if why else ".")
     )
 

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 from ceasefire.bench.catalog.spec import BASELINE
 from ceasefire.bench.figures.compare import Interval, comparisons, interval, paired
-from ceasefire.bench.results.store import Results
+from ceasefire.bench.results.store import Results, works
 
 COMPUTE = "ideal-compute"
 IO = "ideal-io"
 METRIC = "compute"
-_ON = "on"
-_MODES = (BASELINE, _ON)
 
 
 @dataclass(frozen=True)
@@ -37,10 +35,11 @@ class Lost:
 
 @dataclass(frozen=True)
 class Reached:
-    """The ratio of a metric, with FPR, to the ideal for it."""
+    """The ratio of a metric, in a mode with a mechanism, to the ideal for it."""
 
     benchmark: str
     cpus: int
+    mode: str
     metric: str
     ideal: str
     ratio: Interval
@@ -60,7 +59,7 @@ def lost(results: Results) -> list[Lost]:
             and s.metrics.get(METRIC)
         ]
         shares = {}
-        for mode in _MODES:
+        for mode in (m for m in dict.fromkeys(s.mode for s in own) if m == BASELINE or works(m)):
             pairs = paired(own, mode, COMPUTE)
             if pairs:
                 shares[mode] = interval(
@@ -79,9 +78,9 @@ def reached(results: Results) -> list[Reached]:
     compared = {i: comparisons(results, i) for i in (COMPUTE, IO)}
     has = {(c.benchmark, c.cpus) for c in compared[COMPUTE]}
     found = []
-    for ideal, c in ((i, c) for i in compared for c in compared[i] if c.mode == _ON):
+    for ideal, c in ((i, c) for i in compared for c in compared[i] if works(c.mode)):
         for metric, ratio in c.ratios.items():
             own = COMPUTE if metric == METRIC and (c.benchmark, c.cpus) in has else IO
             if ideal == own:
-                found.append(Reached(c.benchmark, c.cpus, metric, ideal, ratio))
+                found.append(Reached(c.benchmark, c.cpus, c.mode, metric, ideal, ratio))
     return sorted(found, key=lambda r: (r.cpus, r.benchmark))

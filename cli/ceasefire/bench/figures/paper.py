@@ -2,17 +2,19 @@
 """What the FPR paper measured, beside what was measured here.
 
 The paper's figures are in the suites (`paper`, by metric), with a sentence on what a comparison is
-worth (`paper_note`). Ours are those of mode `on`.
+worth (`paper_note`). Ours are those of mode `fpr`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ceasefire import modes
 from ceasefire.bench.catalog import spec
 from ceasefire.bench.figures.compare import Comparison, Interval
 
-_ON = "on"
+# The paper is about this mechanism.
+_MODE = modes.FPR.name
 # Rounds below which an interval says nothing.
 FEW_ROUNDS = 3
 
@@ -48,7 +50,7 @@ def beside(name: str, about: Mapping[str, Any], compared: Sequence[Comparison]) 
     if not figures:
         return None
     ours = tuple(
-        text for c in compared if c.benchmark == name and c.mode == _ON for text in _ours(c)
+        text for c in compared if c.benchmark == name and c.mode == _MODE for text in _ours(c)
     )
     return Beside(
         name,

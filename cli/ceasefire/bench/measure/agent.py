@@ -26,13 +26,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ceasefire import counters
+from ceasefire import counters, modes
 from ceasefire.bench.apps import limit
 from ceasefire.bench.measure.programs import PACKAGE_ROOT
 from ceasefire.bench.results.store import SCHEMA
+from ceasefire.errors import EXIT_UNSUPPORTED
 from ceasefire.text import lines_of, shown
 
-_SWITCH = counters.SYSFS / "fpr" / "enabled"
 _ERROR_LINES = 3
 _KEPT = 1 << 20
 # Kept as they are printed, if they are.
@@ -41,7 +41,10 @@ _LATENCY = ("latency_ns", "histogram")
 
 @dataclass(frozen=True)
 class Task:
-    """One sample to take. metrics: path of each in the JSON line, by name; see spec.Metric."""
+    """One sample to take. metrics: path of each in the JSON line, by name; see spec.Metric.
+
+    runs_as: the mode that the machine is switched to.
+    """
 
     benchmark: str
     mode: str
@@ -50,20 +53,19 @@ class Task:
     metrics: Mapping[str, str]
     operations: str
     timeout: float
+    runs_as: str = modes.OFF.name
 
 
 @dataclass(frozen=True)
 class Plan:
     """What to do in one boot.
 
-    work: a folder on the disk under test, "" for one in memory. fpr: the kernel must have it. path:
-    where programs are looked for.
+    work: a folder on the disk under test, "" for one in memory. path: where programs are.
     """
 
     prepare: Sequence[str]
     tasks: Sequence[Task]
     work: str
-    fpr: bool
     path: str
 
     def words(self) -> list[str]:
@@ -84,11 +86,10 @@ def main(path: str) -> int:
     raw = json.loads(Path(path).read_text(encoding="utf-8"))
     plan = Plan(**{**raw, "tasks": [Task(**task) for task in raw["tasks"]]})
     os.environ["PATH"] = plan.path
-    if plan.fpr and not counters.supported():
-        print("this kernel has no FPR", file=sys.stderr)
-        return 77
-    if plan.fpr:
-        _SWITCH.write_text("1\n", encoding="ascii")
+    for mechanism in {m for task in plan.tasks for m in modes.parse(task.runs_as).mechanisms}:
+        if not mechanism.present():
+            print(f"this kernel has no {mechanism.title}", file=sys.stderr)
+            return EXIT_UNSUPPORTED
     base = Path(plan.work) if plan.work else Path(tempfile.gettempdir())
     work = base / "ceasefire-bench"
     shutil.rmtree(work, ignore_errors=True)
@@ -101,6 +102,7 @@ def main(path: str) -> int:
                 print(f"preparing failed: {shown(done.why())}", file=sys.stderr)
                 return 1
         for task in plan.tasks:
+            modes.parse(task.runs_as).set_switches()
             emit(sample(task, work))
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -237,7 +239,7 @@ def environment() -> dict[str, Any]:
         "memory_kib": counters.parse_status(
             Path("/proc/meminfo").read_text(encoding="ascii"), "MemTotal"
         ),
-        "fpr": counters.supported(),
+        "mechanisms": [m.name for m in modes.MECHANISMS if m.present()],
     }
 
 

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ceasefire import counters
-from ceasefire.bench.catalog.spec import STOCK, Suite
+from ceasefire.bench.catalog.spec import Suite
 from ceasefire.bench.measure import data, machine, programs, schedule
 from ceasefire.bench.measure.agent import Plan
 from ceasefire.bench.results.store import Folder, read, well_formed
@@ -132,7 +131,7 @@ def suite_record(suite: Suite) -> dict[str, object]:
             bench.name: {
                 "group": bench.group,
                 "title": bench.title,
-                "modes": list(bench.modes),
+                "modes": bench.modes(),
                 "metrics": [vars(metric) for metric in bench.metrics],
                 "verify": bench.verify,
                 "paper": dict(bench.paper or {}),
@@ -196,7 +195,7 @@ def _in_guest(
         )
     )
     with tempfile.TemporaryDirectory(dir=folder.path) as place:
-        command = _agent(boot, suite, Path(place), disk, work, fpr=kernel != STOCK)
+        command = _agent(boot, suite, Path(place), disk, work)
         result = run_guest(
             spec,
             command,
@@ -218,12 +217,11 @@ def _in_place(
     odd = [text for text in guest.disks if not data.has_files(text)]
     if odd:
         raise Failure(f"in place there is no disk {odd[0]}: measure this in a guest")
-    fpr = counters.supported()
     folder.add(_host_record("in place", guest, memory=guest.memory, disks=[]))
     chosen = ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))[: guest.cpus])
     with tempfile.TemporaryDirectory(dir=where.work or None) as place:
         disk = data.folder(guest.disks[0]) if guest.disks else None
-        words = _agent(boot, suite, Path(place), str(disk or place), place, fpr=fpr)
+        words = _agent(boot, suite, Path(place), str(disk or place), place)
         lines = Lines(folder, guest.cpus, told)
         process = subprocess.Popen(
             ["taskset", "-c", chosen, *words],
@@ -247,9 +245,7 @@ def _pump(read: Callable[[int], bytes], lines: Lines) -> None:
         lines(chunk)
 
 
-def _agent(
-    boot: schedule.Boot, suite: Suite, place: Path, disk: str, work: str, *, fpr: bool
-) -> list[str]:
+def _agent(boot: schedule.Boot, suite: Suite, place: Path, disk: str, work: str) -> list[str]:
     """Write the plan of a boot to a file; return the words that carry it out."""
     base = Path(work) if work else Path("/tmp")
     values = schedule.values_of(boot.guest, suite.seconds, disk, str(base / "ceasefire-bench"))
@@ -257,7 +253,6 @@ def _agent(
         prepare=schedule.prepares(boot, values),
         tasks=schedule.tasks(boot, suite.seconds, values),
         work=str(base),
-        fpr=fpr,
         path=programs.search_path(),
     )
     path = place / "plan.json"

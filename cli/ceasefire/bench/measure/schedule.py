@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from ceasefire.bench.catalog.spec import BASELINE, STOCK, Benchmark, Suite, fill
+from ceasefire import modes
+from ceasefire.bench.catalog.spec import BASELINE, Benchmark, Suite, fill
 from ceasefire.bench.measure.agent import Task
 from ceasefire.bench.measure.programs import python_words
 from ceasefire.bench.results.store import Key
@@ -27,7 +28,7 @@ _ROUNDS_A_BOOT = 2
 class Guest:
     """What a boot needs. Benchmarks with equal ones share it.
 
-    kernel: another kernel than the one that is measured, "stock" or "".
+    kernel: another kernel than the one that is measured, as a mode names it, or "".
     """
 
     cpus: int
@@ -54,14 +55,12 @@ def boots(
     suite: Suite,
     done: AbstractSet[Key] = frozenset(),
     cpus: Sequence[int] = (),
-    *,
-    stock: bool = False,
+    chosen: Sequence[str] = (),
 ) -> list[Boot]:
     """Return what is left to do.
 
-    done: samples that are there already; cpus: only these sizes; stock: `off` is also measured on
-    the stock kernel, as mode STOCK. Two kernels cannot share a boot, so that their boots
-    alternate, with a few rounds in each.
+    done: samples that are there already; cpus: only these sizes; chosen: only these modes. Two
+    kernels cannot share a boot, so that their boots alternate, with a few rounds in each.
     """
     grouped: dict[Guest, list[Benchmark]] = {}
     for bench in suite.benchmarks:
@@ -69,13 +68,28 @@ def boots(
             if not cpus or count in cpus:
                 guest = Guest(count, bench.memory, bench.disks, bench.append)
                 grouped.setdefault(guest, []).append(bench)
+    kernels = dict.fromkeys(
+        bench.runs_as(mode).kernel
+        for benches in grouped.values()
+        for bench in benches
+        for mode in bench.modes(chosen)
+    )
     found = []
     for guest, benches in grouped.items():
-        for rounds in _blocks(suite.rounds, _ROUNDS_A_BOOT if stock else suite.rounds):
-            found.append(_boot(guest, benches, rounds, done))
-            if stock:
-                found.append(_stock_boot(guest, benches, rounds, done))
+        for rounds in _blocks(suite.rounds, _ROUNDS_A_BOOT if len(kernels) > 1 else suite.rounds):
+            for kernel in kernels:
+                samples = tuple(
+                    (bench, mode, number)
+                    for bench in benches
+                    for mode, number in order(_of_kernel(bench, chosen, kernel), rounds)
+                )
+                own = Boot(replace(guest, kernel=kernel), tuple(benches), samples)
+                found.append(again(own, done))
     return [boot for boot in found if boot.samples]
+
+
+def _of_kernel(bench: Benchmark, chosen: Sequence[str], kernel: str) -> list[str]:
+    return [mode for mode in bench.modes(chosen) if bench.runs_as(mode).kernel == kernel]
 
 
 def again(boot: Boot, done: AbstractSet[Key]) -> Boot:
@@ -89,35 +103,14 @@ def _blocks(rounds: int, size: int) -> list[range]:
     return [range(n, min(n + size, rounds)) for n in range(0, rounds, size)]
 
 
-def _boot(
-    guest: Guest, benches: Sequence[Benchmark], rounds: range, done: AbstractSet[Key]
-) -> Boot:
-    samples = tuple(
-        (bench, mode, number) for bench in benches for mode, number in order(bench, rounds)
-    )
-    return again(Boot(guest, tuple(benches), samples), done)
-
-
-def _stock_boot(
-    guest: Guest, benches: Sequence[Benchmark], rounds: range, done: AbstractSet[Key]
-) -> Boot:
-    samples = tuple((bench, STOCK, number) for bench in benches for number in rounds)
-    return again(Boot(replace(guest, kernel=STOCK), tuple(benches), samples), done)
-
-
 def _key(sample: tuple[Benchmark, str, int], guest: Guest) -> Key:
     bench, mode, number = sample
     return (bench.name, guest.cpus, mode, number)
 
 
-def order(bench: Benchmark, rounds: Iterable[int]) -> list[tuple[str, int]]:
+def order(names: Sequence[str], rounds: Iterable[int]) -> list[tuple[str, int]]:
     """Return modes and rounds in the order in which they are measured."""
-    modes = list(bench.modes)
-    found = []
-    for number in rounds:
-        shift = number % len(modes)
-        found += [(mode, number) for mode in modes[shift:] + modes[:shift]]
-    return found
+    return [(mode, number) for number in rounds if names for mode in modes.order(names, number)]
 
 
 def tasks(boot: Boot, window: float, values: Mapping[str, str]) -> list[Task]:
@@ -127,7 +120,8 @@ def tasks(boot: Boot, window: float, values: Mapping[str, str]) -> list[Task]:
             benchmark=bench.name,
             mode=mode,
             round=number,
-            command=bench.command(BASELINE if mode == STOCK else mode, values),
+            command=bench.shell_command(mode, values),
+            runs_as="+".join(m.name for m in bench.runs_as(mode).mechanisms) or BASELINE,
             metrics={metric.name: metric.path for metric in bench.metrics},
             operations=bench.operations,
             timeout=PATIENCE * (window + _OVERHEAD) + 60,
@@ -153,7 +147,5 @@ def values_of(guest: Guest, window: float, disk: str, work: str) -> dict[str, st
         "seconds": f"{window:g}",
         "disk": disk,
         "work": work,
-        "on": "fpr-run on",
-        "off": "fpr-run off",
         "python": python_words(),
     }

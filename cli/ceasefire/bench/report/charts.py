@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from ceasefire.bench.catalog.spec import BASELINE, STOCK
+from ceasefire import modes
+from ceasefire.bench.catalog.spec import BASELINE
 from ceasefire.bench.figures.compare import Comparison, Interval
 from ceasefire.bench.figures.ideal import Lost
 from ceasefire.bench.latency import Histogram
 from ceasefire.bench.report.axes import Axis, counts_axis, cpus_axis, decades, thinned
 from ceasefire.bench.report.svg import Bar, Curve, bars, curves
+from ceasefire.bench.results.store import works
 
-ON = "on"
 # Of a share of operations: what is less frequent is not drawn.
 _RAREST = 1e-6
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -23,7 +24,17 @@ _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 def mode_text(mode: str) -> str:
     """Return what a mode is called."""
-    return "stock (another boot)" if mode == STOCK else mode
+    return "stock (another boot)" if mode == modes.STOCK.name else mode
+
+
+def kind(mode: str) -> str:
+    """Return the class that a mode is drawn in: one for each mechanism, see page.html.j2."""
+    if mode == BASELINE:
+        return "off"
+    if not works(mode):
+        return "other"
+    first, *more = modes.parse(mode).mechanisms
+    return "combined" if more else f"mode{modes.MECHANISMS.index(first)}"
 
 
 def shootdown_bars(name: str, compared: Sequence[Comparison]) -> Markup:
@@ -35,10 +46,17 @@ def shootdown_bars(name: str, compared: Sequence[Comparison]) -> Markup:
             shot = c.shootdowns
             assert shot is not None
             if not number:
-                text = f"{shot.off:.4f}"
-                rows.append(Bar(f"{cpus} CPUs, off", shot.off, text, "off", first=True))
-            text = f"{shot.on:.4f}" + ("" if shot.share is None else f" ({100 * shot.share:.1f} %)")
-            rows.append(Bar(f"{cpus} CPUs, {mode_text(c.mode)}", shot.on, text, _kind(c.mode)))
+                text = f"{shot.base:.4f}"
+                rows.append(Bar(f"{cpus} CPUs, off", shot.base, text, "off", first=True))
+            left = "" if shot.share is None else f" ({100 * shot.share:.1f} %)"
+            rows.append(
+                Bar(
+                    f"{cpus} CPUs, {mode_text(c.mode)}",
+                    shot.own,
+                    f"{shot.own:.4f}{left}",
+                    kind(c.mode),
+                )
+            )
     return bars(f"{name}: shootdowns received", rows)
 
 
@@ -49,7 +67,7 @@ def ratio_bars(name: str, compared: Sequence[Comparison], of: str) -> Markup:
             f"{metric}, {c.cpus} CPUs, {mode_text(c.mode)}",
             ratio.middle,
             f"{ratio.middle:.2f}",
-            _kind(c.mode),
+            kind(c.mode),
             ratio.low,
             ratio.high,
         )
@@ -66,7 +84,7 @@ def lost_bars(name: str, found: Sequence[Lost]) -> Markup:
             f"{loss.cpus} CPUs, {mode}",
             100 * share.middle,
             percent(share),
-            _kind(mode),
+            kind(mode),
             100 * share.low,
             100 * share.high,
             first=mode == BASELINE,
@@ -112,48 +130,57 @@ def latency_plot(
                 points += [(points[-1][0], shares[0]), (step.low / unit, shares[0])]
             points += [(step.low / unit, step.share), (step.high / unit, step.share)]
         points.append((points[-1][0], shares[0]))
-        lines.append(Curve(mode, _kind(mode), tuple(points), area=True))
+        lines.append(Curve(mode, kind(mode), tuple(points), area=True))
     return curves(f"{name}, {cpus} CPUs: latency", _inside(across), up, lines)
 
 
 def shootdowns_by_cpus(name: str, compared: Sequence[Comparison]) -> Markup:
-    """Draw shootdowns for each operation over numbers of CPUs, off and on."""
-    own = [c for c in compared if c.mode == ON and c.shootdowns is not None]
-    own.sort(key=lambda c: c.cpus)
-    if len(own) < 2:
+    """Draw shootdowns for each operation over numbers of CPUs, off and with each mechanism."""
+    values: dict[str, dict[int, float]] = {BASELINE: {}}
+    for c in sorted(compared, key=lambda c: c.cpus):
+        if c.shootdowns is not None and works(c.mode):
+            values[BASELINE][c.cpus] = c.shootdowns.base
+            values.setdefault(c.mode, {})[c.cpus] = c.shootdowns.own
+    if len(values[BASELINE]) < 2:
         return Markup()
-    values = {
-        mode: [(float(c.cpus), float(getattr(c.shootdowns, mode))) for c in own]
-        for mode in (BASELINE, ON)
-    }
-    up = counts_axis([value for points in values.values() for _, value in points])
-    lines = [Curve(mode, _kind(mode), tuple(points), marks=True) for mode, points in values.items()]
+    up = counts_axis([value for points in values.values() for value in points.values()])
+    lines = [
+        Curve(mode, kind(mode), tuple((float(n), v) for n, v in points.items()), marks=True)
+        for mode, points in values.items()
+    ]
     return curves(
-        f"{name}: shootdowns received over CPUs", cpus_axis([c.cpus for c in own]), up, lines
+        f"{name}: shootdowns received over CPUs", cpus_axis(list(values[BASELINE])), up, lines
     )
 
 
 def ratios_by_cpus(name: str, compared: Sequence[Comparison]) -> dict[str, Markup]:
     """Draw the ratio of each metric over numbers of CPUs, where times are comparable."""
-    own = sorted((c for c in compared if c.mode == ON), key=lambda c: c.cpus)
+    own = sorted((c for c in compared if works(c.mode)), key=lambda c: c.cpus)
     found = {}
     for metric in dict.fromkeys(m for c in own for m in c.ratios):
-        points = [(c.cpus, c.ratios[metric]) for c in own if metric in c.ratios]
-        if len(points) < 2:
+        points: dict[str, list[tuple[int, Interval]]] = {}
+        for c in own:
+            if metric in c.ratios:
+                points.setdefault(c.mode, []).append((c.cpus, c.ratios[metric]))
+        flat = [point for some in points.values() for point in some]
+        cpus = list(dict.fromkeys(sorted(cpus for cpus, _ in flat)))
+        if len(cpus) < 2:
             continue
-        up = counts_axis([v for _, ratio in points for v in (1.0, ratio.low, ratio.high)])
-        curve = Curve(
-            "on / off",
-            ON,
-            tuple((float(cpus), ratio.middle) for cpus, ratio in points),
-            tuple((ratio.low, ratio.high) for _, ratio in points),
-            marks=True,
-        )
+        lines = [
+            Curve(
+                f"{mode} / off",
+                kind(mode),
+                tuple((float(cpus), ratio.middle) for cpus, ratio in some),
+                tuple((ratio.low, ratio.high) for _, ratio in some),
+                marks=True,
+            )
+            for mode, some in points.items()
+        ]
         found[metric] = curves(
             f"{name}: {metric} over CPUs, ratio to off",
-            cpus_axis([cpus for cpus, _ in points]),
-            up,
-            [curve],
+            cpus_axis(cpus),
+            counts_axis([v for _, ratio in flat for v in (1.0, ratio.low, ratio.high)]),
+            lines,
             one=True,
         )
     return found
@@ -174,7 +201,3 @@ def _inside(axis: Axis) -> Axis:
 def _time(ns: float) -> str:
     size, unit = next((u for u in _UNITS if ns >= u[0]), _UNITS[-1])
     return f"{ns / size:g} {unit}"
-
-
-def _kind(mode: str) -> str:
-    return mode if mode in (ON, BASELINE) else "other"

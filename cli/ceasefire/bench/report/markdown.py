@@ -11,7 +11,8 @@ from pathlib import Path
 
 import jinja2
 
-from ceasefire.bench.catalog.spec import BASELINE, STOCK, load_all
+from ceasefire import modes
+from ceasefire.bench.catalog.spec import BASELINE, load_all
 from ceasefire.bench.figures import paper
 from ceasefire.bench.figures.compare import Comparison, Interval, Shootdowns, comparisons
 from ceasefire.bench.figures.ideal import lost
@@ -22,7 +23,8 @@ from ceasefire.errors import Failure, UsageError
 from ceasefire.files import write_whole
 from ceasefire.text import shown
 
-_ON = "on"
+# What a text means when it names no mode.
+_MODE = modes.FPR.name
 # Decimals of a number of shootdowns.
 _DECIMALS = 5
 
@@ -65,7 +67,7 @@ class Figures:
         whole = known and set(names) == set(suite.get("benchmarks", {}))
         chosen = suite["name"] if whole else " ".join(names)
         cpus = ",".join(str(number) for number in sorted({c.cpus for c in compared}))
-        stock = " --stock" if any(c.mode == STOCK for c in compared) else ""
+        stock = " --stock" if any(c.mode == modes.STOCK.name for c in compared) else ""
         return (
             f"ceasefire bench run {chosen} --cpus {cpus} --rounds {suite.get('rounds')} "
             f"--seconds {float(suite.get('seconds', 0)):g}{stock}"
@@ -81,14 +83,14 @@ class Figures:
         )
 
     def received(
-        self, benchmark: str, mode: str = _ON, cpus: int = 2, results: str | None = None
+        self, benchmark: str, mode: str = _MODE, cpus: int = 2, results: str | None = None
     ) -> str:
         """Return the shootdowns received for each operation. mode: "off", too."""
-        shot = self._shootdowns(benchmark, _ON if mode == "off" else mode, cpus, results)
-        return count_text(shot.off if mode == "off" else shot.on)
+        shot = self._shootdowns(benchmark, _MODE if mode == BASELINE else mode, cpus, results)
+        return count_text(shot.base if mode == BASELINE else shot.own)
 
     def left(
-        self, benchmark: str, mode: str = _ON, cpus: int = 2, results: str | None = None
+        self, benchmark: str, mode: str = _MODE, cpus: int = 2, results: str | None = None
     ) -> str:
         """Return how many percent of the shootdowns for each operation are left."""
         share = self._shootdowns(benchmark, mode, cpus, results).share
@@ -100,7 +102,7 @@ class Figures:
         self,
         benchmark: str,
         metric: str | None = None,
-        mode: str = _ON,
+        mode: str = _MODE,
         cpus: int = 2,
         results: str | None = None,
         *,
@@ -115,7 +117,7 @@ class Figures:
         self,
         benchmark: str,
         quantile: str,
-        mode: str = _ON,
+        mode: str = _MODE,
         cpus: int = 2,
         results: str | None = None,
         *,
@@ -138,7 +140,7 @@ class Figures:
         return charts.percent(_of(shares, mode, f"{benchmark}, {cpus} CPUs: lost compute"))
 
     def rounds(
-        self, benchmark: str, mode: str = _ON, cpus: int = 2, results: str | None = None
+        self, benchmark: str, mode: str = _MODE, cpus: int = 2, results: str | None = None
     ) -> str:
         """Return how many rounds have both the mode and off."""
         return str(self._one(benchmark, mode, cpus, results).rounds)
@@ -148,6 +150,7 @@ class Figures:
         results: str,
         benchmarks: Sequence[str] | None = None,
         cpus: Sequence[int] | None = None,
+        mode: str = _MODE,
     ) -> str:
         """Return a line for each benchmark and number of CPUs: shootdowns, ratios, other modes.
 
@@ -157,37 +160,37 @@ class Figures:
         facts = self._folder(results).suite.get("benchmarks", {})
         rows = []
         for name, count in dict.fromkeys((c.benchmark, c.cpus) for c in own):
-            modes = [c for c in own if (c.benchmark, c.cpus) == (name, count)]
-            on = next((c for c in modes if c.mode == _ON), None)
-            if on is None or (cpus is not None and count not in cpus):
+            measured = [c for c in own if (c.benchmark, c.cpus) == (name, count)]
+            first = next((c for c in measured if c.mode == mode), None)
+            if first is None or (cpus is not None and count not in cpus):
                 continue
-            shot = on.shootdowns
+            shot = first.shootdowns
             share = None if shot is None else shot.share
             title = str(facts.get(name, {}).get("title", name))
             rows.append(
                 [
                     f"`{name}`: {title}",
                     str(count),
-                    "" if shot is None else count_text(shot.off),
-                    "" if shot is None else count_text(shot.on),
+                    "" if shot is None else count_text(shot.base),
+                    "" if shot is None else count_text(shot.own),
                     "too few" if share is None else f"{100 * share:.2f} %",
-                    _ratios_text(on),
+                    _ratios_text(first),
                     "; ".join(
                         f"{charts.mode_text(c.mode)}: {_ratios_text(c)}"
-                        for c in modes
-                        if c is not on and c.ratios
+                        for c in measured
+                        if c is not first and c.ratios
                     ),
                 ]
             )
         if not rows:
-            raise Failure(f"results '{results}': nothing of mode on for a table")
+            raise Failure(f"results '{results}': nothing of mode {mode} for a table")
         head = [
             "",
             "CPUs",
             "shootdowns received for each operation, off",
-            "on",
+            mode,
             "left",
-            "on / off",
+            f"{mode} / off",
             "others / off",
         ]
         if not any(row[-1] for row in rows):

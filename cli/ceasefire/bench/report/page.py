@@ -15,17 +15,17 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ceasefire import __version__
-from ceasefire.bench.catalog.spec import BASELINE, STOCK
+from ceasefire import __version__, modes
+from ceasefire.bench.catalog.spec import BASELINE
 from ceasefire.bench.figures import paper
 from ceasefire.bench.figures.compare import Comparison, Interval, comparisons
 from ceasefire.bench.figures.ideal import lost
 from ceasefire.bench.figures.paper import FEW_ROUNDS, rounds_text
 from ceasefire.bench.latency import added
 from ceasefire.bench.report import charts
-from ceasefire.bench.report.charts import ON, mode_text
+from ceasefire.bench.report.charts import kind, mode_text
 from ceasefire.bench.report.table import notes, ratio_text
-from ceasefire.bench.results.store import Results
+from ceasefire.bench.results.store import Results, works
 from ceasefire.errors import UsageError
 from ceasefire.files import write_whole
 from ceasefire.pages import render as render_template
@@ -99,7 +99,7 @@ def render(results: Sequence[Results]) -> str:
                 )
             )
             compared_with_paper += [(anchor, beside)] if beside is not None else []
-            summary += [{**summary_row(c, about), "anchor": anchor} for c in own if c.mode == ON]
+            summary += [{**summary_row(c, about), "anchor": anchor} for c in own if works(c.mode)]
     ordered = {title: groups[title] for title in (*GROUPS.values(), "Others") if title in groups}
     return str(
         render_template(
@@ -112,8 +112,20 @@ def render(results: Sequence[Results]) -> str:
             notes=list(dict.fromkeys(said)),
             machines=machines(results),
             emulated=any(emulated(r) for r in results),
+            key=key(results),
         )
     )
+
+
+def key(results: Sequence[Results]) -> dict[str, list[str]]:
+    """Return the modes that there are, by the class they are drawn in; all others are one."""
+    names = dict.fromkeys([BASELINE, *(s.mode for r in results for s in r.samples)])
+    found: dict[str, list[str]] = {}
+    for name in names:
+        drawn = kind(name)
+        found.setdefault(drawn, [] if drawn != "other" else ["something else"])
+        found[drawn] += [name] if drawn != "other" else []
+    return found
 
 
 def section(
@@ -160,7 +172,8 @@ def pictures(name: str, compared: Sequence[Comparison], result: Results) -> list
         own = [s for s in result.samples if (s.benchmark, s.cpus) == (name, cpus)]
         found = {
             mode: added(s.histogram for s in own if s.mode == mode and not s.failed)
-            for mode in (BASELINE, ON)
+            for mode in dict.fromkeys(s.mode for s in own)
+            if mode == BASELINE or works(mode)
         }
         svg = charts.latency_plot(
             name,
@@ -182,12 +195,12 @@ def verdict(c: Comparison, about: dict[str, Any]) -> str:
     """Say in a sentence what came of one mode."""
     parts = []
     share = c.shootdowns.share if c.shootdowns is not None else None
-    if share is not None and c.mode == STOCK:
+    if share is not None and c.mode == modes.STOCK.name:
         parts.append(f"{share:.2f} times the shootdowns of off for each operation")
     elif share is not None:
         parts.append(f"{100 * share:.2f} % of the shootdowns for each operation are left")
     elif c.shootdowns is not None:
-        parts.append("there were hardly any shootdowns without it")
+        parts.append("there were hardly any shootdowns in mode off")
     better = {m["name"]: m.get("better", "more") for m in about.get("metrics", [])}
     parts += [f"{m}: {said_of(i, better.get(m, 'more'))}" for m, i in c.ratios.items()]
     text = "; ".join(parts) or "nothing could be compared"
@@ -225,6 +238,7 @@ def summary_row(c: Comparison, about: dict[str, Any]) -> dict[str, str]:
         "name": c.benchmark,
         "title": str(about.get("title", c.benchmark)),
         "cpus": str(c.cpus),
+        "mode": c.mode,
         "left": "-" if share is None else f"{100 * share:.2f} %",
         "ratio": "-" if ratio is None else f"{ratio.middle:.2f}",
         "spread": spread,
@@ -244,8 +258,10 @@ def machines(results: Sequence[Results]) -> list[str]:
 
 def machine(results: Results) -> tuple[str, str]:
     """Return what it was measured on, and the commit with its day."""
-    host = _last(results.hosts, lambda host: host.get("kernel_kind") != STOCK)
-    found = _last(results.environments, lambda found: bool(found.get("fpr")))
+    host = _last(results.hosts, lambda host: host.get("kernel_kind") != modes.STOCK.kernel)
+    found = _last(
+        results.environments, lambda found: bool(found.get("mechanisms") or found.get("fpr"))
+    )
     parts = [
         str(host.get("where", "")),
         f"kernel {found.get('kernel', '?')}",

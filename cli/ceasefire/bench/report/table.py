@@ -6,7 +6,7 @@ Also how a ratio is written, in tables, on the page and in texts.
 
 from collections.abc import Sequence
 
-from ceasefire.bench.catalog.spec import STOCK
+from ceasefire import modes
 from ceasefire.bench.figures.compare import Comparison, Interval, settled
 from ceasefire.bench.results.store import Results
 from ceasefire.output import print_table, say
@@ -33,8 +33,8 @@ def _rows(c: Comparison) -> list[list[str]]:
         c.benchmark,
         str(c.cpus),
         c.mode,
-        "-" if shot is None else f"{shot.off:.5f}",
-        "-" if shot is None else f"{shot.on:.5f}",
+        "-" if shot is None else f"{shot.base:.5f}",
+        "-" if shot is None else f"{shot.own:.5f}",
         "-" if share is None else f"{100 * share:.2f} %",
     ]
     ratios = [[ratio_text(ratio), name] for name, ratio in c.ratios.items()] or [["-", ""]]
@@ -58,10 +58,10 @@ def notes(found: Results, compared: Sequence[Comparison]) -> list[str]:
             said.append("Emulated CPUs: counts are exact, ratios an indication, times nothing.")
     if not all(c.comparable for c in compared):
         said.append("No ratios (-) where the guest has more CPUs than the host.")
-    if any(c.mode == STOCK for c in compared):
+    if any(c.mode == modes.STOCK.name for c in compared):
         said.append(
-            "stock: the command of off on a kernel without FPR, in boots of its own between the "
-            "others; boots differ, so its ratios say less."
+            "stock: the command of off on a kernel without ceasefire, in boots of its own between "
+            "the others; boots differ, so its ratios say less."
         )
     if debts := settled(found.samples):
         said.append(debts)

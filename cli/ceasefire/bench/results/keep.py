@@ -28,7 +28,7 @@ _HOST = (
 _SUITE = ("name", "title", "rounds", "seconds", "benchmarks")
 # What the paper says is read from the suites when it is shown.
 _BENCHMARK = ("group", "title", "metrics", "verify")
-_ENVIRONMENT = ("kernel", "cpu", "cpus", "memory_kib", "fpr")
+_ENVIRONMENT = ("kernel", "cpu", "cpus", "memory_kib", "fpr", "mechanisms")
 _SAMPLE = ("benchmark", "mode", "round", "metrics", "operations", "wrong", "output", "latency_ns")
 # The first of them that a kernel has is what it says of shootdowns received.
 _COUNTERS = (RECEIVED, INTERRUPTS, "interrupts_tlb")

@@ -14,17 +14,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ceasefire import paths
+from ceasefire import modes, paths
 from ceasefire.errors import Failure, UsageError
 
 LINES = "samples.jsonl"
 # Of all lines; raised when a field changes.
 SCHEMA = 2
+# What modes were called before there were several mechanisms.
+_RENAMED = {"on": modes.FPR.name}
 # What a line raises that is JSON, and not ours.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 Key = tuple[str, int, str, int]
 """What a sample is of: benchmark, CPUs, mode, round."""
+
+
+def works(mode: str) -> bool:
+    """Say whether a mechanism works in a mode; none does in those that are used instead."""
+    try:
+        return bool(modes.parse(mode).mechanisms)
+    except UsageError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -160,7 +170,7 @@ def well_formed(line: bytes) -> dict[str, Any] | None:
 def _sample(record: Mapping[str, Any], host: Mapping[str, Any]) -> Sample:
     return Sample(
         benchmark=str(record["benchmark"]),
-        mode=str(record["mode"]),
+        mode=_RENAMED.get(record["mode"], str(record["mode"])),
         round=int(record["round"]),
         cpus=int(host.get("cpus", 0)),
         comparable=bool(host.get("comparable", False)),

@@ -24,11 +24,11 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         for bench in benchmarks.values():
             record = {"name": bench.name, "group": bench.group, "title": bench.title}
-            modes = {"modes": list(bench.modes), "cpus": list(bench.cpus)}
+            modes = {"modes": bench.modes(), "cpus": list(bench.cpus)}
             print(json.dumps({**record, **modes, "suites": inside[bench.name]}))
         return 0
     rows = [
-        [b.name, b.group, ", ".join(map(str, b.cpus)), ", ".join(b.modes), b.title]
+        [b.name, b.group, ", ".join(map(str, b.cpus)), ", ".join(b.modes()), b.title]
         for b in benchmarks.values()
     ]
     print_table(("benchmark", "group", "CPUs", "modes", "what"), rows, numbers_from=9)

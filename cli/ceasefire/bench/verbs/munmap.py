@@ -2,7 +2,7 @@
 """`ceasefire bench munmap`: the mixes of threads of the FPR paper, as a suite made of options.
 
 The benchmarks are `munmap-1` to `munmap-5` of the suites, with other sizes and devices, and beside
-`off` and `on` with what is possible without shootdowns (figures/ideal.py).
+them what is possible without shootdowns (figures/ideal.py).
 """
 
 import argparse
@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from ceasefire import counters
 from ceasefire.bench.catalog import spec
-from ceasefire.bench.catalog.spec import STOCK
 from ceasefire.bench.figures import ideal
 from ceasefire.bench.measure import machine
 from ceasefire.bench.verbs import options, run, show
@@ -43,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="null_blk",
         help="what the guest maps: the device itself, or a file on ext4 (default: null_blk)",
     )
+    add("--modes", metavar="LIST", help="only these modes, and off (default: off, fpr, ideals)")
     run.add_where(parser)
+    parser.set_defaults(stock=False)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -51,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
     suite = suite_of(args)
     if args.in_place:
         check_in_place([cpus for bench in suite.benchmarks for cpus in bench.cpus])
-    folder, status = run.measure(suite, args)
+    folder, status = run.measure(suite, args, chosen=run.chosen_modes(suite, args))
     status = max(status, show.table(folder.path))
     show.write_page([folder.path], folder.path / PAGE)
     return status
@@ -71,9 +72,8 @@ def suite_of(args: argparse.Namespace) -> spec.Suite:
         for count in processes:
             for case in cases:
                 bench = variant(known[f"munmap-{case}"], case, cpus, count, pages)
-                fpr = args.in_place or args.kernel != STOCK
-                ideals = args.in_place or cpus <= machine.host_cpus()
-                bench = replace(bench, modes=modes_of(bench, case, fpr=fpr, ideals=ideals))
+                if args.in_place or cpus <= machine.host_cpus():
+                    bench = replace(bench, instead=ideals_of(case))
                 if args.in_place or args.disk == "brd-ext4":
                     bench = on_file_system(bench, guest=not args.in_place)
                 benchmarks.append(bench)
@@ -107,17 +107,10 @@ def threads(case: int, cpus: int, processes: int) -> int:
     return share - share % 2 if case == 4 else share
 
 
-def modes_of(bench: spec.Benchmark, case: int, *, fpr: bool, ideals: bool) -> dict[str, str]:
-    """Return the modes and their commands.
-
-    fpr: the kernel has it. ideals: throughput means something here, so measure its ideal lines.
-    """
-    names = ["off", "on"] if fpr else ["off"]
-    if ideals:
-        names += [ideal.COMPUTE] if case in (2, 3, 4) else []
-        names.append(ideal.IO)
-    command = (bench.parameters or {})["command"]
-    return {name: f"{command} --mode {name}" for name in names}
+def ideals_of(case: int) -> dict[str, str]:
+    """Return what is measured beside, where throughput means something: the ideals of a case."""
+    names = [ideal.COMPUTE, ideal.IO] if case in (2, 3, 4) else [ideal.IO]
+    return dict.fromkeys(names, "{command}")
 
 
 def on_file_system(bench: spec.Benchmark, *, guest: bool) -> spec.Benchmark:

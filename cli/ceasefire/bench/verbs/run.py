@@ -5,8 +5,8 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ceasefire import modes
 from ceasefire.bench.catalog import spec
-from ceasefire.bench.catalog.spec import STOCK
 from ceasefire.bench.measure import programs, runner, schedule
 from ceasefire.bench.results import store
 from ceasefire.bench.verbs import options, show
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rounds", type=int, metavar="N", help="samples of each mode (default: the suite's)")
     add("--seconds", type=float, metavar="S", help="length of a sample (default: the suite's)")
     add("--cpus", metavar="LIST", help="only guests with so many CPUs")
+    add("--modes", metavar="LIST", help="only these modes (`bench list` has all), and off")
     add("--stock", action="store_true", help="measure `off` on the stock kernel, too")
     add_where(parser)
 
@@ -41,25 +42,45 @@ def main(args: argparse.Namespace) -> int:
     """Measure, then show what came of it."""
     if args.quick and args.name:
         raise UsageError("--quick is a suite of its own: leave the names out")
-    if args.stock and (args.in_place or args.kernel == STOCK):
+    wants_stock = args.stock or modes.STOCK.name in (args.modes or "").split(",")
+    if wants_stock and (args.in_place or args.kernel == modes.STOCK.kernel):
         raise UsageError("--stock compares two kernels in guests: leave out --in-place, --kernel")
     suite = _changed(spec.choose(args.name or ["quick" if args.quick else "default"]), args)
     cpus = options.numbers("--cpus", args.cpus, 1, options.MAX_CPUS) if args.cpus else []
     if not schedule.boots(suite, cpus=cpus):
         raise UsageError(f"--cpus {args.cpus}: no benchmark of the suite wants such a guest")
-    folder, status = measure(suite, args, cpus, stock=args.stock)
+    folder, status = measure(suite, args, cpus, chosen_modes(suite, args))
     return max(status, show.table(folder.path))
 
 
+def chosen_modes(suite: spec.Suite, args: argparse.Namespace) -> list[str]:
+    """Return the modes that the options choose, none for all that are usual."""
+    stock = modes.STOCK.name
+    there = list(dict.fromkeys(mode for b in suite.benchmarks for mode in b.modes()))
+    words = args.modes.split(",") if args.modes is not None else []
+    for word in words:
+        if word not in there:
+            modes.parse(word)
+    # A kernel without ceasefire has what needs none of its mechanisms.
+    if args.kernel == modes.STOCK.kernel and not words:
+        words = [mode for mode in there if not store.works(mode)]
+    if not words and not args.stock:
+        return []
+    return [*(words or there), *([stock] if args.stock and stock not in words else [])]
+
+
 def measure(
-    suite: spec.Suite, args: argparse.Namespace, cpus: Sequence[int] = (), *, stock: bool = False
+    suite: spec.Suite,
+    args: argparse.Namespace,
+    cpus: Sequence[int] = (),
+    chosen: Sequence[str] = (),
 ) -> tuple[store.Folder, int]:
     """Take the samples that are not there yet; return where they are and the status."""
     if args.dir and not args.in_place:
         raise UsageError("--dir is for --in-place; guests have disks of their own")
     folder = store.Folder(args.out, suite.name)
     done = store.read(folder.path).done() if folder.exists() else set()
-    boots = schedule.boots(suite, done, cpus, stock=stock)
+    boots = schedule.boots(suite, done, cpus, chosen)
     needed = [name for boot in boots for bench in boot.benchmarks for name in bench.needs]
     if lost := programs.missing(needed):
         raise Failure(f"{', '.join(lost)} missing: run `make deps-bench` first")

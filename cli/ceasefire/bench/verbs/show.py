@@ -45,7 +45,7 @@ def _record(c: compare.Comparison, against: str) -> dict[str, object]:
         "rounds": c.rounds,
         "ratios": {m: [i.middle, i.low, i.high] for m, i in c.ratios.items()},
         "latency": {q: [i.middle, i.low, i.high] for q, i in c.latency.items()},
-        "received_per_operation": None if shot is None else [shot.off, shot.on],
+        "received_per_operation": None if shot is None else [shot.base, shot.own],
         "received_share": None if shot is None else shot.share,
         "wrong": c.wrong,
         "different": c.different,
@@ -64,12 +64,13 @@ def table(folder: Path, against: str = BASELINE) -> int:
     near = ideal.reached(found) if against == BASELINE else []
     if near:
         rows = [
-            [r.benchmark, str(r.cpus), r.metric, r.ideal, tables.ratio_text(r.ratio)] for r in near
+            [r.benchmark, str(r.cpus), r.mode, r.metric, r.ideal, tables.ratio_text(r.ratio)]
+            for r in near
         ]
         print_table(
-            ("benchmark", "CPUs", "of what", "ideal", "on / ideal"),
+            ("benchmark", "CPUs", "mode", "of what", "ideal", "ratio to it"),
             rows,
-            numbers_from=4,
+            numbers_from=5,
             title="How near to what is possible without shootdowns",
         )
     return status
