@@ -220,6 +220,14 @@ def test_both_tables_and_what_was_settled(
     assert compare.settled(store.read(tmp_path).samples[:1]) == ""
 
 
+def test_one_mode_alone_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = write(tmp_path, [line for line in LINES if line.get("mode") in (None, "off")])
+    assert compare.comparisons(found) == []
+    assert main(["bench", "compare", str(tmp_path)]) == 0
+    assert "munmap-2   2     off           1.00000  1.00000  100.00 %" in capsys.readouterr().out
+    assert main(["bench", "compare", "--against", "fpr", str(tmp_path)]) == 1
+
+
 def test_results_of_another_format_are_refused(tmp_path: Path) -> None:
     (tmp_path / store.LINES).write_text('{"schema": 1, "type": "munmap"}\n', encoding="utf-8")
     with pytest.raises(Failure, match="not of format 2"):

@@ -93,7 +93,7 @@ class Benchmark:
         """
         if not chosen:
             return [*DEFAULT, *self.instead]
-        own = [name for name in chosen if name in self.instead or not _is_free(name)]
+        own = [name for name in chosen if name in self.instead or is_of_kernel(name)]
         return list(dict.fromkeys([BASELINE, *own]))
 
     def runs_as(self, mode: str) -> Mode:
@@ -206,7 +206,7 @@ def _benchmark(file: str, entry: Mapping[str, Any]) -> Benchmark:
         raise Failure(f"{file}: benchmark {name}: it has no metric")
     if taken := sorted(_BUILT_IN & set(bench.parameters or {})):
         raise Failure(f"{file}: benchmark {name}: the parameter {taken[0]} is built in")
-    if taken := [mode for mode in bench.instead if not _is_free(mode)]:
+    if taken := [mode for mode in bench.instead if is_of_kernel(mode)]:
         raise Failure(f"{file}: benchmark {name}: instead: {taken[0]} is a mode of the kernel")
     if bench.verify not in ("self", "same"):
         raise Failure(f"{file}: benchmark {name}: verify is 'self' or 'same'")
@@ -218,13 +218,13 @@ def _benchmark(file: str, entry: Mapping[str, Any]) -> Benchmark:
     return bench
 
 
-def _is_free(name: str) -> bool:
-    """Say whether a name is none of the modes that ceasefire knows."""
+def is_of_kernel(name: str) -> bool:
+    """Say whether a mode is one of ceasefire.modes, and none that is used instead."""
     try:
         modes.parse(name)
     except UsageError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _metric(file: str, name: str, entry: Mapping[str, Any]) -> Metric:

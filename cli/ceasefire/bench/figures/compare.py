@@ -84,10 +84,13 @@ class Comparison:
     outliers: tuple[str, ...]
 
 
-def comparisons(results: Results, baseline: str = BASELINE) -> list[Comparison]:
+def comparisons(
+    results: Results, baseline: str = BASELINE, *, alone: bool = False
+) -> list[Comparison]:
     """Return one for each benchmark, number of CPUs and other mode, in the order measured.
 
-    baseline: the mode that the others are compared with; `off` in names below is that one.
+    baseline: the mode that the others are compared with. alone: where there is no other mode, it is
+    compared with itself.
     """
     groups: dict[tuple[str, int], list[Sample]] = {}
     for sample in results.samples:
@@ -96,10 +99,10 @@ def comparisons(results: Results, baseline: str = BASELINE) -> list[Comparison]:
     for (name, cpus), samples in groups.items():
         facts = results.suite.get("benchmarks", {}).get(name, {})
         same = facts.get("verify") == "same"
-        modes = dict.fromkeys(s.mode for s in samples)
-        for mode in modes if baseline in modes else ():
+        measured = dict.fromkeys(s.mode for s in samples)
+        for mode in measured if baseline in measured else ():
             both = [s for s in samples if s.mode in (mode, baseline)]
-            if mode != baseline:
+            if mode != baseline or (alone and len(measured) == 1):
                 found.append(_compare(name, cpus, (baseline, mode), both, same=same))
     return found
 

@@ -42,9 +42,6 @@ def main(args: argparse.Namespace) -> int:
     """Measure, then show what came of it."""
     if args.quick and args.name:
         raise UsageError("--quick is a suite of its own: leave the names out")
-    wants_stock = args.stock or modes.STOCK.name in (args.modes or "").split(",")
-    if wants_stock and (args.in_place or args.kernel == modes.STOCK.kernel):
-        raise UsageError("--stock compares two kernels in guests: leave out --in-place, --kernel")
     suite = _changed(spec.choose(args.name or ["quick" if args.quick else "default"]), args)
     cpus = options.numbers("--cpus", args.cpus, 1, options.MAX_CPUS) if args.cpus else []
     if not schedule.boots(suite, cpus=cpus):
@@ -59,8 +56,11 @@ def chosen_modes(suite: spec.Suite, args: argparse.Namespace) -> list[str]:
     there = list(dict.fromkeys(mode for b in suite.benchmarks for mode in b.modes()))
     words = args.modes.split(",") if args.modes is not None else []
     for word in words:
-        if word not in there:
-            modes.parse(word)
+        if word not in there and not spec.is_of_kernel(word):
+            known = ", ".join([*there, stock])
+            raise UsageError(f"--modes: '{word}' is none of {known}, or mechanisms joined by +")
+    if (args.stock or stock in words) and (args.in_place or args.kernel == modes.STOCK.kernel):
+        raise UsageError("two kernels are compared in guests: leave out --in-place, --kernel")
     # A kernel without ceasefire has what needs none of its mechanisms.
     if args.kernel == modes.STOCK.kernel and not words:
         words = [mode for mode in there if not store.works(mode)]

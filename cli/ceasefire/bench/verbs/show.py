@@ -57,7 +57,7 @@ def _record(c: compare.Comparison, against: str) -> dict[str, object]:
 def table(folder: Path, against: str = BASELINE) -> int:
     """Print the tables of a folder; return 1 when something was wrong or failed."""
     found = store.read(folder)
-    compared = compare.comparisons(found, against)
+    compared = compare.comparisons(found, against, alone=True)
     if not compared:
         raise Failure(f"{folder} has nothing to compare with mode {against} yet")
     status = tables.show(found, compared, against)
