@@ -19,12 +19,14 @@
 #include "../common/modes.h"
 #include "../common/options.h"
 #include "../common/util.h"
+#include "mark.h"
 #include "program.h"
 #include "../../lib/include/ceasefire.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +37,6 @@
 #define PAGE 4096UL
 #define FILE_PAGES 1024UL
 #define MAX_CASES 16
-/* An instruction that does nothing, which steps-plugin.c looks for. */
-#define MARK() __asm__ volatile("nopl 0x0cea5ef1(%%rax)" ::: "memory")
 #define SKIP_LOCAL "/sys/kernel/debug/ceasefire/skip_local"
 
 enum variant {
@@ -170,6 +170,7 @@ struct options {
 	uint64_t ms;		/* of a sample */
 	const char *folder;
 	bool json;
+	bool peer;
 };
 
 static void write_skip_local(const char *value)
@@ -298,7 +299,11 @@ static void measure(const struct options *options, const struct test *test,
 	}
 	counters_read(&before);
 	start = now_ns();
+	if (options->peer)
+		MARK();
 	test->run(test, variant == PLAIN ? 0 : MAP_FPR, count);
+	if (options->peer)
+		MARK();
 	took = test->command ? program_ns : now_ns() - start;
 	counters_read(&after);
 	counters_subtract(&after, &before);
@@ -321,6 +326,29 @@ static void measure(const struct options *options, const struct test *test,
 	json_real(&json, "ns_per_op", (double)took / (double)count, 3);
 	counters_json(&json, &after);
 	json_end(&json);
+}
+
+static void *do_nothing(void *cpu)
+{
+	run_on_cpu(*(int *)cpu);
+	for (;;)
+		__asm__ volatile("pause" ::: "memory");
+	return NULL;
+}
+
+/* Runs on another CPU from now on, and so this process does. */
+static void start_peer(void)
+{
+	static int cpu;
+	pthread_t thread;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		die(EXIT_USAGE, "--peer needs two CPUs");
+	cpu = nth_cpu(1);
+	run_on_cpu(nth_cpu(0));
+	if (pthread_create(&thread, NULL, do_nothing, &cpu))
+		die(EXIT_FAILED, "no thread");
+	sleep_ns(50000000);
 }
 
 static void choose_case(void *to, char *name)
@@ -415,6 +443,10 @@ static void options_parse(struct options *o, int argc, char **argv)
 		       "repeats, all cases in turn (5)"),
 		NUMBER("ms", "N", &o->ms, 1, 1000000, "length of a sample (100)"),
 		TEXT("dir", "DIR", &o->folder, "make the test file here ($TMPDIR, /tmp)"),
+		FLAG("peer", &o->peer,
+		     "with a thread on another CPU that does nothing, so that there\n"
+		     "is somebody to interrupt; each sample lies between marks, for\n"
+		     "a plugin that counts instructions"),
 		NUMBER("mark", "N", &o->marked, 1, 1000,
 		       "only N operations of each case, between marks for a plugin\n"
 		       "of the emulator: `ceasefire bench instructions --profile`"),
@@ -441,6 +473,8 @@ int main(int argc, char **argv)
 	signal(SIGTERM, stop_on_signal);
 	prepare(&options);
 	make_neighbour();
+	if (options.peer)
+		start_peer();
 	if (options.json)
 		print_environment_json(stdout);
 

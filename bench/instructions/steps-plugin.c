@@ -2,14 +2,18 @@
 /*
  * steps-plugin.c - which code a guest runs between two marks
  *
- * What: a plugin of QEMU's translator. Between marks it notes each block of
- *       code that a CPU runs: 16 bytes of a file, the address and the number of
- *       instructions. A mark is an instruction that does nothing and that
- *       nobody else has (MARK in cycle-bench.c).
- * Who:  `ceasefire bench instructions --profile`, see cli/ceasefire/bench/steps.py.
+ * What: a plugin of QEMU's translator. A mark is an instruction that does
+ *       nothing and that nobody else has (mark.h). Of what the CPU that runs it
+ *       does until the next mark,
+ *         out=FILE     has each block of code: 16 bytes, its address and the
+ *                      number of its instructions,
+ *         total=FILE   has the number of instructions: 8 bytes.
+ * Who:  `ceasefire bench instructions --profile` (out), see
+ *       cli/ceasefire/bench/cost/profile.py; `beside-cost` (total), cost/marked.py.
  *
  * The declarations are the part of QEMU's plugin interface, version 1 (QEMU 4.2
- * to 8), that is used here; Debian has no package with the header. One CPU.
+ * to 8), that is used here; Debian has no package with the header. All CPUs are
+ * emulated by one thread, as under -icount.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,23 +49,34 @@ struct block {
 
 /* nopl MARK(%rax) */
 static const unsigned char mark[] = { 0x0f, 0x1f, 0x80, 0xf1, 0x5e, 0xea, 0x0c };
+/* The CPU that has begun; no other one is counted. */
 static bool noting;
+static unsigned int noted_cpu;
+static uint64_t total;
+static bool only_total;
 static FILE *out;
 
 static void on_block(unsigned int cpu, void *data)
 {
-	(void)cpu;
-	if (noting && fwrite(data, sizeof(struct block), 1, out) != 1)
+	const struct block *block = data;
+
+	if (!noting || cpu != noted_cpu)
+		return;
+	total += block->instructions;
+	if (!only_total && fwrite(block, sizeof(*block), 1, out) != 1)
 		abort();
 }
 
 static void on_mark(unsigned int cpu, void *data)
 {
-	(void)cpu;
 	(void)data;
 	noting = !noting;
+	noted_cpu = cpu;
+	if (!noting && only_total && fwrite(&total, sizeof(total), 1, out) != 1)
+		abort();
 	if (!noting && fflush(out))
 		abort();
+	total = 0;
 }
 
 static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
@@ -88,13 +103,16 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
 int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
 {
 	(void)info;
-	if (argc != 1 || strncmp(argv[0], "out=", 4) != 0) {
-		fputs("steps-plugin: give out=FILE\n", stderr);
+	const char *path = argc == 1 ? strchr(argv[0], '=') : NULL;
+
+	only_total = path && !strncmp(argv[0], "total=", 6);
+	if (!path || (!only_total && strncmp(argv[0], "out=", 4) != 0)) {
+		fputs("steps-plugin: give out=FILE or total=FILE\n", stderr);
 		return 1;
 	}
-	out = fopen(argv[0] + 4, "wb");
+	out = fopen(++path, "wb");
 	if (!out) {
-		perror(argv[0] + 4);
+		perror(path);
 		return 1;
 	}
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);

@@ -4,7 +4,8 @@
 list, run and compare are about suites: benchmarks without FPR, with it, and with what one would
 use instead, interleaved in the same boot. munmap runs the five thread mixes of the FPR paper with
 MAP_FPR and without it. instructions counts what one mmap-read-munmap cycle costs the kernel.
-idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it.
+idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it,
+beside-cost that a program is as fast beside one that uses FPR as beside one that does not.
 report shows results again; keep makes them small enough for the repository.
 
 In an emulated guest only counts, ratios and instructions mean something; no time is shown.
@@ -14,7 +15,7 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ceasefire.bench.verbs import catalog, instructions, keep, munmap, run, show
+from ceasefire.bench.verbs import beside, catalog, instructions, keep, munmap, run, show
 
 
 class Kind(NamedTuple):
@@ -53,6 +54,9 @@ KINDS = {
         instructions.add_idle_arguments,
         instructions.idle_main,
         "the cost of FPR while nobody uses it: at most half a percent",
+    ),
+    "beside-cost": Kind(
+        beside.add_arguments, beside.main, "the cost of FPR for programs beside one that uses it"
     ),
 }
 

@@ -24,7 +24,7 @@ from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.spec import DiskSpec
 
 METRIC = "instructions"
-_GUEST_LIMIT = 1800.0
+GUEST_LIMIT = 1800.0
 # An idle guest waits in real time: with sleep=off its clock leaps while the host serves a file,
 # and the limits of its own start-up pass before the work is done.
 ICOUNT = "shift=0,sleep=on"
@@ -69,13 +69,11 @@ class Plan:
         return [k for boot in range(self.boots) for k in (each if boot % 2 == 0 else each[::-1])]
 
 
-def measure(plan: Plan, out: str | None) -> tuple[Sample, ...]:
-    """Boot every kernel as often as asked, in turn; return all samples."""
+def measure(plan: Plan, folder: Folder) -> None:
+    """Boot every kernel as often as asked, in turn; add all samples."""
     command = plan.command()
-    folder = Folder(out, plan.name, fresh=True)
-    folder.add(
-        {"type": "suite", "name": plan.name, "rounds": plan.repeats, "seconds": plan.ms / 1e3}
-    )
+    suite = {"name": plan.name, "rounds": plan.repeats, "seconds": plan.ms / 1e3}
+    folder.add({"type": "suite", **suite})
     order = plan.order()
     for number, kernel in enumerate(order):
         progress(f"{kernel} kernel under -icount, boot {number + 1} of {len(order)}, a minute each")
@@ -94,7 +92,7 @@ def measure(plan: Plan, out: str | None) -> tuple[Sample, ...]:
             cpus=1,
             icount=True,
             accel="tcg",
-            timeout=_GUEST_LIMIT,
+            timeout=GUEST_LIMIT,
             qemu_args=("-icount", ICOUNT),
             disks=plan.disks,
         )
@@ -103,12 +101,9 @@ def measure(plan: Plan, out: str | None) -> tuple[Sample, ...]:
         for record in samples_in(output.split("\n"), number * plan.repeats):
             folder.add(record)
         machine.judge(result.check(), result.stderr.decode(errors="replace"))
-    samples = store.read(folder.path).samples
-    missing = set(plan.kernels) - {sample.kernel_kind for sample in samples}
+    missing = set(plan.kernels) - {s.kernel_kind for s in store.read(folder.path).samples}
     if missing:
         raise Failure(f"no samples came from the {', '.join(sorted(missing))} kernel")
-    progress(f"raw lines: {folder.lines}")
-    return samples
 
 
 def samples_in(lines: Iterable[str], first_round: int) -> Iterator[dict[str, Any]]:

@@ -6,8 +6,10 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ceasefire.bench.cost import count, profile
+from ceasefire.bench.cost import beside, count, profile
 from ceasefire.bench.cost.count import Cost
+from ceasefire.bench.results import store
+from ceasefire.bench.results.store import Folder
 from ceasefire.bench.verbs import options
 from ceasefire.errors import UsageError
 from ceasefire.output import print_table, progress
@@ -74,8 +76,18 @@ def main(args: argparse.Namespace) -> int:
         return _profile(args.profile, kernels)
     place = ["--dir", f"{DISK_DIR}/0"]
     plan = _plan(args, "instructions", kernels, words=place, disks=profile.DISKS)
-    print_costs(count.costs_of(count.measure(plan, args.out)))
+    folder = Folder(args.out, plan.name, fresh=True)
+    count.measure(plan, folder)
+    if "run" in kernels:
+        beside.measure_skips(folder, plan.repeats)
+    print_costs(_costs(folder))
     return 0
+
+
+def _costs(folder: Folder) -> dict[tuple[str, str, str], Cost]:
+    """Say where the lines are; return the costs of all that was measured."""
+    progress(f"raw lines: {folder.lines}")
+    return count.costs_of(store.read(folder.path).samples)
 
 
 def parse_profile(wanted: str) -> tuple[str, str]:
@@ -113,7 +125,9 @@ def idle_main(args: argparse.Namespace) -> int:
             progress(f"{name} is not installed and left out: `make deps-bench` installs it")
     before = f"seq 1 {_LINES} >{_TEXT}"
     plan = _plan(args, "idle-cost", ["run", _BASE], words=words, before=before)
-    worst = print_idle(count.costs_of(count.measure(plan, args.out)))
+    folder = Folder(args.out, plan.name, fresh=True)
+    count.measure(plan, folder)
+    worst = print_idle(_costs(folder))
     if worst > IDLE_LIMIT_PERCENT:
         progress(f"idle cost {worst:+.2f} %: more than the {IDLE_LIMIT_PERCENT} % allowed")
         return 1

@@ -76,6 +76,10 @@ extern bool fpr_used;
 /* Parked base pages of all contexts. */
 extern atomic_long_t fpr_nr_parked;
 
+/* Tags by section of memory, see tags.c; NULL entries: none there. */
+extern u64 **fpr_tags;
+extern unsigned long fpr_sections;
+
 /* Flags that mmap(MAP_SHARED_VALIDATE) accepts on top of the others. */
 #define FPR_MAP_FLAGS	MAP_FPR
 
@@ -105,10 +109,6 @@ void __fpr_va_claim(struct mm_struct *mm, unsigned long start,
 bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 			 unsigned long start, unsigned long end, bool unlock);
 void __fpr_munmap_prepare(struct vma_munmap_struct *vms);
-void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
-			struct ma_state *mas_detach);
-bool __fpr_munmap_keep_tables(struct vma_munmap_struct *vms,
-			      struct ma_state *mas_detach);
 void __fpr_clamp(struct vm_area_struct *vma, unsigned long *floor,
 		 unsigned long *ceiling);
 void __fpr_tick(void);
@@ -145,6 +145,38 @@ void __fpr_task_mem(struct seq_file *m, struct mm_struct *mm);
 static __always_inline bool fpr_on(void)
 {
 	return unlikely(READ_ONCE(fpr_used));
+}
+
+/* Where the tag of a frame is; NULL if its section has none. RCU read side. */
+static __always_inline u64 *fpr_tag_slot(unsigned long pfn)
+{
+	unsigned long section = pfn_to_section_nr(pfn);
+	u64 *tags;
+
+	if (unlikely(section >= fpr_sections))
+		return NULL;
+	tags = READ_ONCE(fpr_tags[section]);
+	return tags ? tags + (pfn & (PAGES_PER_SECTION - 1)) : NULL;
+}
+
+/*
+ * Has a page that is freed a tag, so that it is worth a call? Inline, because
+ * each free of the system asks.
+ */
+static __always_inline bool fpr_page_tagged(struct page *page,
+					    unsigned int order)
+{
+	bool tagged;
+	u64 *slot;
+
+	/* Any of its frames may have one. */
+	if (unlikely(order))
+		return true;
+	rcu_read_lock();
+	slot = fpr_tag_slot(page_to_pfn(page));
+	tagged = slot && READ_ONCE(*slot);
+	rcu_read_unlock();
+	return unlikely(tagged);
 }
 
 /*
@@ -244,26 +276,11 @@ static inline bool fpr_munmap_single(struct vma_iterator *vmi,
 }
 
 /* do_vmi_align_munmap(), mmap_lock held for writing. */
-static inline void fpr_munmap_prepare(struct vma_munmap_struct *vms)
+static inline void fpr_munmap_prepare(struct mm_struct *mm,
+				      struct vma_munmap_struct *vms)
 {
-	if (fpr_on())
+	if (fpr_on() && unlikely(mm->fpr))
 		__fpr_munmap_prepare(vms);
-}
-
-/* vms_clear_ptes(): may this gather skip its flush? */
-static inline void fpr_munmap_begin(struct mmu_gather *tlb,
-				    struct vma_munmap_struct *vms,
-				    struct ma_state *mas_detach)
-{
-	if (fpr_on())
-		__fpr_munmap_begin(tlb, vms, mas_detach);
-}
-
-/* vms_clear_ptes(): true if the tables stay for a later drain (I4). */
-static inline bool fpr_munmap_keep_tables(struct vma_munmap_struct *vms,
-					  struct ma_state *mas_detach)
-{
-	return fpr_on() && __fpr_munmap_keep_tables(vms, mas_detach);
 }
 
 /* free_pgtables(): keep away from left-over tables of the quarantine (I4). */
@@ -322,7 +339,8 @@ static inline void fpr_exit_end(struct mm_struct *mm)
  */
 static inline bool fpr_park(struct page *page, unsigned int order, int site)
 {
-	if (fpr_on() && __fpr_park(page, order, site))
+	if (fpr_on() && fpr_page_tagged(page, order) &&
+	    __fpr_park(page, order, site))
 		return true;
 	ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
 	return false;
@@ -400,7 +418,8 @@ static inline unsigned long fpr_drain(enum fpr_drain_reason reason)
 static inline bool fpr_keep_charge(struct folio *folio,
 				   struct mem_cgroup *memcg)
 {
-	return fpr_on() && __fpr_keep_charge(folio, memcg);
+	return fpr_on() && fpr_page_tagged(&folio->page, folio_order(folio)) &&
+	       __fpr_keep_charge(folio, memcg);
 }
 
 /* try_to_free_mem_cgroup_pages(): a group gets back what is parked of it. */
@@ -508,16 +527,8 @@ static inline bool fpr_munmap_single(struct vma_iterator *vmi,
 	return false;
 }
 
-static inline void fpr_munmap_prepare(struct vma_munmap_struct *vms) { }
-static inline void fpr_munmap_begin(struct mmu_gather *tlb,
-				    struct vma_munmap_struct *vms,
-				    struct ma_state *mas_detach) { }
-static inline bool fpr_munmap_keep_tables(struct vma_munmap_struct *vms,
-					  struct ma_state *mas_detach)
-{
-	return false;
-}
-
+static inline void fpr_munmap_prepare(struct mm_struct *mm,
+				      struct vma_munmap_struct *vms) { }
 static inline void fpr_clamp(struct vm_area_struct *vma, unsigned long *floor,
 			     unsigned long *ceiling) { }
 static inline void fpr_tick(void) { }

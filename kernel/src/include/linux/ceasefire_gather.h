@@ -20,6 +20,10 @@ enum fpr_unsafe {
 
 #ifdef CONFIG_CEASEFIRE_FPR
 
+void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
+			struct ma_state *mas_detach);
+bool __fpr_munmap_keep_tables(struct vma_munmap_struct *vms,
+			      struct ma_state *mas_detach);
 bool __fpr_skip_flush(struct mmu_gather *tlb);
 void __fpr_gather_anon(struct mmu_gather *tlb, struct page *page,
 		       unsigned int nr);
@@ -28,6 +32,24 @@ static inline void fpr_gather_init(struct mmu_gather *tlb)
 {
 	tlb->fpr = 0;
 	tlb->fpr_unsafe = FPR_SAFE;
+}
+
+/* vms_clear_ptes(): may this gather skip its flush? */
+static inline void fpr_munmap_begin(struct mmu_gather *tlb,
+				    struct vma_munmap_struct *vms,
+				    struct ma_state *mas_detach)
+{
+	if (fpr_on())
+		__fpr_munmap_begin(tlb, vms, mas_detach);
+}
+
+/* vms_clear_ptes(): true if the tables stay for a later drain (I4). */
+static inline bool fpr_munmap_keep_tables(struct mmu_gather *tlb,
+					  struct vma_munmap_struct *vms,
+					  struct ma_state *mas_detach)
+{
+	return fpr_on() && unlikely(tlb->mm->fpr) &&
+	       __fpr_munmap_keep_tables(vms, mas_detach);
 }
 
 /* zap_present_ptes(): cheap enough to be done for every gather. */
@@ -62,6 +84,16 @@ static inline bool fpr_skip_flush(struct mmu_gather *tlb)
 #else
 
 static inline void fpr_gather_init(struct mmu_gather *tlb) { }
+static inline void fpr_munmap_begin(struct mmu_gather *tlb,
+				    struct vma_munmap_struct *vms,
+				    struct ma_state *mas_detach) { }
+static inline bool fpr_munmap_keep_tables(struct mmu_gather *tlb,
+					  struct vma_munmap_struct *vms,
+					  struct ma_state *mas_detach)
+{
+	return false;
+}
+
 static inline void fpr_gather_unsafe(struct mmu_gather *tlb,
 				     enum fpr_unsafe why) { }
 static inline void fpr_gather_anon(struct mmu_gather *tlb, struct page *page,

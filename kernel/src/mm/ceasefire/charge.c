@@ -99,8 +99,7 @@ bool __fpr_keep_charge(struct folio *folio, struct mem_cgroup *memcg)
 {
 	unsigned long nr = folio_nr_pages(folio);
 
-	if (!fpr_frames_tagged(folio_pfn(folio)) || folio_ref_count(folio) ||
-	    folio_test_hwpoison(folio) ||
+	if (folio_ref_count(folio) || folio_test_hwpoison(folio) ||
 	    fpr_mutated(MUTATE_fpr_park_uncharged) ||
 	    !fpr_frames_reached(folio_pfn(folio), nr))
 		return false;

@@ -70,10 +70,12 @@
 #define FPR_EVICT_FEW		SWAP_CLUSTER_MAX
 
 /*
- * Reclaim that has got this far finds nothing else. Multi-generational LRU may
- * begin at half of DEF_PRIORITY.
+ * Reclaim that has got this far finds little else, or nothing. Multi-generational
+ * LRU may begin at half of DEF_PRIORITY; in a group of some thousand pages a look
+ * at 32 of them is a priority of 6.
  */
-#define FPR_EVICT_PRIORITY	(DEF_PRIORITY / 4)
+#define FPR_EVICT_LITTLE	(DEF_PRIORITY / 4)
+#define FPR_EVICT_NOTHING	1
 
 /**
  * __fpr_young_cleared() - an accessed bit was cleared, and nobody flushes
@@ -120,10 +122,11 @@ bool fpr_evict_skips __read_mostly = true;
 /*
  * Does an entry without the accessed bit mean that no TLB has it?
  *
- * Intel says so (SDM volume 3, 4.10.2.3: there is no entry in a TLB unless the
- * accessed flags are 1, and the processor sets them before), and the others
- * follow Intel. AMD (APM volume 2, 5.4.2) only says that the bit is set with the
- * first access, and not in which order. So its processors, and Hygon's, have to
+ * Intel says so (SDM volume 3, "Details of TLB Use": there is no entry in a TLB
+ * unless the accessed flags are 1, and the processor sets them before), and the
+ * others follow Intel. AMD (APM volume 2, fields of page-translation entries) says
+ * that the bit is set with the first access, and no more is known here of the
+ * order. So its processors, and Hygon's, have to
  * be told to skip. QEMU's own processor has AMD's name, and sets the bit in the
  * walk that fills its TLB.
  */
@@ -280,19 +283,22 @@ bool __fpr_evict_later(struct folio *folio, int priority)
 {
 	struct fpr_ctx *ctx;
 	bool later = false;
-	int kept;
+	int kept, enough;
 
+	enough = priority > FPR_EVICT_LITTLE ? FPR_EVICT_BATCH :
+		 priority > FPR_EVICT_NOTHING ? FPR_EVICT_BATCH / 4 :
+						FPR_EVICT_FEW;
 	rcu_read_lock();
 	ctx = fpr_evict_owner(folio);
 	if (ctx) {
 		kept = atomic_inc_return(&ctx->kept);
-		later = priority > FPR_EVICT_PRIORITY &&
-			kept < FPR_EVICT_BATCH &&
-			!fpr_mutated(MUTATE_fpr_evict_now);
-		if (!later && kept >= FPR_EVICT_FEW)
+		if (kept >= enough)
 			fpr_evict_settle(ctx);
-		else if (kept == FPR_EVICT_SOON &&
-			 !fpr_mutated(MUTATE_fpr_evict_unsettled))
+		else
+			later = priority > FPR_EVICT_NOTHING &&
+				!fpr_mutated(MUTATE_fpr_evict_now);
+		if (later && kept == FPR_EVICT_SOON &&
+		    !fpr_mutated(MUTATE_fpr_evict_unsettled))
 			fpr_settle_soon(ctx);
 	}
 	rcu_read_unlock();

@@ -125,8 +125,6 @@ void __fpr_munmap_prepare(struct vma_munmap_struct *vms)
 {
 	struct fpr_ctx *ctx = vms->vma->vm_mm->fpr;
 
-	if (!ctx)
-		return;
 	switch (fpr_arena_range(&ctx->arena, vms->start, vms->end)) {
 	case FPR_RANGE_OUTSIDE:
 		break;
@@ -155,10 +153,14 @@ void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
 			struct ma_state *mas_detach)
 {
 	bool marked = vms->vma->vm_flags & VM_FPR;
-	bool eligible = fpr_vma_eligible(vms->vma);
 	struct vm_area_struct *vma;
 	enum vm_event_item why;
+	bool eligible;
 
+	/* Most that are unmapped beside a process with FPR. */
+	if (likely(!marked && vms->vma_count == 1))
+		return;
+	eligible = fpr_vma_eligible(vms->vma);
 	if (unlikely(vms->vma_count > 1)) {
 		mas_for_each(mas_detach, vma, ULONG_MAX) {
 			marked |= !!(vma->vm_flags & VM_FPR);

@@ -154,7 +154,6 @@ bool __fpr_park(struct page *page, unsigned int order, int site)
 	u64 tags = fpr_frames_tags(pfn, 1UL << order);
 	bool writable = tags & FPR_TAG_WRITABLE;
 
-	/* All that most frees of the system ever see of this. */
 	if (likely(!tags))
 		return false;
 	if (fpr_mutated_nth(MUTATE_fpr_no_park_page, site)) {

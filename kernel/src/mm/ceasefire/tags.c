@@ -34,10 +34,10 @@
 
 #include "internal.h"
 
-static u64 **fpr_tags;			/* by section; NULL entries: no tags */
+u64 **fpr_tags;				/* by section; NULL entries: no tags */
 static u64 **fpr_retired;		/* were there, and are to be freed */
 static unsigned long *fpr_wanted;	/* sections that need tags */
-static unsigned long fpr_sections;
+unsigned long fpr_sections;
 static atomic_long_t fpr_sections_used;
 static DEFINE_MUTEX(fpr_tags_lock);
 
@@ -161,18 +161,6 @@ unsigned long fpr_tags_bytes(void)
 	return atomic_long_read(&fpr_sections_used) *
 	       PAGES_PER_SECTION * sizeof(u64) +
 	       (fpr_tags ? 2 * fpr_sections * sizeof(u64 *) : 0);
-}
-
-/* Where the tag of a frame is; NULL if its section has none. */
-static u64 *fpr_tag_slot(unsigned long pfn)
-{
-	unsigned long section = pfn_to_section_nr(pfn);
-	u64 *tags;
-
-	if (unlikely(section >= fpr_sections))
-		return NULL;
-	tags = READ_ONCE(fpr_tags[section]);
-	return tags ? tags + (pfn & (PAGES_PER_SECTION - 1)) : NULL;
 }
 
 /*
@@ -327,7 +315,7 @@ struct fpr_ctx *fpr_frame_owner(unsigned long pfn, u64 *found)
  * @pfn: first frame
  * @nr: number of frames, of one page, which does not leave its section
  *
- * For each free of the system, so as short as can be.
+ * For pages that are freed and may be reached; fpr_page_tagged() has asked before.
  *
  * Return: all their tags together: 0 if none has one, and FPR_TAG_WRITABLE is
  * set if one says that those who can reach it can write, whether settled or not.
