@@ -70,6 +70,19 @@ def test_variants_fill_their_names_and_commands(suites: Path) -> None:
     assert [b.name for b in found["default"].benchmarks] == ["b-1", "b-2"]
 
 
+def test_a_list_makes_a_benchmark_for_each_value(suites: Path) -> None:
+    text = TOML.replace("parameters = { n = 2 }", "parameters = { n = [2, 5] }")
+    (suites / "x.toml").write_text(text, encoding="utf-8")
+    benchmarks, _ = spec.load_all(suites)
+    assert [(b.name, b.cpus) for b in benchmarks.values()] == [
+        ("b-1", (2, 8)),
+        ("b-2", (2,)),
+        ("b-5", (2,)),
+    ]
+    values = {"seconds": "1"}
+    assert benchmarks["b-5"].shell_command("off", values) == "mode-run off prog 5 1 off"
+
+
 def test_shipped_suites_are_read() -> None:
     benchmarks, found = spec.load_all()
     assert {"default", "quick"} <= set(found)

@@ -19,6 +19,7 @@ command is a parameter: those of the benchmark, and these:
 docs/benchmark.md describes the format for those who add one.
 """
 
+import itertools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -168,18 +169,21 @@ def load_all(where: Path | None = None) -> tuple[dict[str, Benchmark], dict[str,
 
 
 def _variants(file: str, entry: Mapping[str, Any]) -> list[Benchmark]:
-    """One entry makes a benchmark for each of its `variant`, and for each value of it."""
+    """One entry makes a benchmark for each of its `variant`, and for each value of a list in it."""
     entry = dict(entry)
     variants = entry.pop("variant", None)
     if variants is None:
         return [_benchmark(file, entry)]
     found = []
     for variant in variants:
-        parameters = {**entry.get("parameters", {}), **variant.get("parameters", {})}
-        merged = {**entry, **variant, "parameters": parameters}
-        for key in ("name", "title"):
-            merged[key] = fill(str(variant.get(key, entry.get(key))), _texts(parameters))
-        found.append(_benchmark(file, merged))
+        own = variant.get("parameters", {})
+        values = [value if isinstance(value, list) else [value] for value in own.values()]
+        for chosen in itertools.product(*values):
+            parameters = {**entry.get("parameters", {}), **dict(zip(own, chosen, strict=True))}
+            merged = {**entry, **variant, "parameters": parameters}
+            for key in ("name", "title"):
+                merged[key] = fill(str(variant.get(key, entry.get(key))), _texts(parameters))
+            found.append(_benchmark(file, merged))
     return found
 
 
