@@ -215,7 +215,8 @@ def test_both_tables_and_what_was_settled(
     assert main(["bench", "compare", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "1 flushes settled what was owed, of 280 operations: age 1." in out
-    assert "1.80 (1.60..2.00)" in out and "1.05 (1.00..1.10)" in out
+    for words in ("1.80", "(1.60..2.00)", "1.05", "(1.00..1.10)"):
+        assert words in out
     assert "compute" in out and "I/O" in out
     assert compare.settled(store.read(tmp_path).samples[:1]) == ""
 
@@ -224,7 +225,8 @@ def test_one_mode_alone_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[s
     found = write(tmp_path, [line for line in LINES if line.get("mode") in (None, "off")])
     assert compare.comparisons(found) == []
     assert main(["bench", "compare", str(tmp_path)]) == 0
-    assert "munmap-2   2     off           1.00000  1.00000  100.00 %" in capsys.readouterr().out
+    rows = [line.split()[:6] for line in capsys.readouterr().out.splitlines()]
+    assert ["munmap-2", "2", "off", "1.00000", "1.00000", "100.00"] in rows
     assert main(["bench", "compare", "--against", "fpr", str(tmp_path)]) == 1
 
 
