@@ -13,23 +13,34 @@ from ceasefire.output import print_table, say
 
 
 def show(found: Results, compared: Sequence[Comparison], against: str) -> int:
-    """Print the table and its notes; return 1 when something was wrong or failed."""
-    per_operation, ratio = f"received/op {against}", f"ratio to {against}"
+    """Print the tables and their notes; return 1 when something was wrong or failed."""
     print_table(
-        ("benchmark", "CPUs", "mode", per_operation, "with", "left", ratio, "of what"),
-        [row for c in compared for row in _rows(c)],
+        ("benchmark", "CPUs", "mode", against, "in the mode", "left"),
+        [_received(c) for c in compared],
         numbers_from=3,
+        title="TLB shootdowns received for each operation",
     )
+    ratios = [
+        [c.benchmark, str(c.cpus), c.mode, name, ratio_text(ratio)]
+        for c in compared
+        for name, ratio in c.ratios.items()
+    ]
+    if ratios:
+        print_table(
+            ("benchmark", "CPUs", "mode", "of what", f"ratio to {against}"),
+            ratios,
+            numbers_from=4,
+            title=f"Compared with {against}",
+        )
     for note in notes(found, compared):
         say(note)
     return 1 if any(c.wrong or c.different or c.failed for c in compared) else 0
 
 
-def _rows(c: Comparison) -> list[list[str]]:
-    """Return the lines of a mode: one for each metric, shootdowns in the first."""
+def _received(c: Comparison) -> list[str]:
     shot = c.shootdowns
     share = shot.share if shot is not None else None
-    head = [
+    return [
         c.benchmark,
         str(c.cpus),
         c.mode,
@@ -37,8 +48,6 @@ def _rows(c: Comparison) -> list[list[str]]:
         "-" if shot is None else f"{shot.own:.5f}",
         "-" if share is None else f"{100 * share:.2f} %",
     ]
-    ratios = [[ratio_text(ratio), name] for name, ratio in c.ratios.items()] or [["-", ""]]
-    return [(head if not n else [""] * len(head)) + cells for n, cells in enumerate(ratios)]
 
 
 def ratio_text(ratio: Interval) -> str:
@@ -57,7 +66,7 @@ def notes(found: Results, compared: Sequence[Comparison]) -> list[str]:
         if "emulated" in str(host["where"]):
             said.append("Emulated CPUs: counts are exact, ratios an indication, times nothing.")
     if not all(c.comparable for c in compared):
-        said.append("No ratios (-) where the guest has more CPUs than the host.")
+        said.append("No ratios where the guest has more CPUs than the host.")
     if any(c.mode == modes.STOCK.name for c in compared):
         said.append(
             "stock: the command of off on a kernel without ceasefire, in boots of its own between "
