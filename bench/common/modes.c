@@ -13,6 +13,7 @@
 #include "../../lib/include/ceasefire.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -63,6 +64,17 @@ static const struct mode *find(const char *name, size_t length)
 	return NULL;
 }
 
+const char *mode_names(void)
+{
+	static char names[200];
+	size_t used = 0;
+
+	for (size_t i = 0; i < ALL_MODES && used < sizeof(names); i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+					 i ? ", " : "", all_modes[i].name);
+	return names;
+}
+
 const struct mode *find_mode(const char *name)
 {
 	return find(name, strlen(name));
@@ -76,8 +88,8 @@ void parse_modes(struct mode_list *list, const char *text)
 		const struct mode *mode = find(text, length);
 
 		if (!mode)
-			die(EXIT_USAGE, "--mode wants a list of off and fpr, not '%s'",
-			    text);
+			die(EXIT_USAGE, "--mode wants a list of %s, not '%s'",
+			    mode_names(), text);
 		for (unsigned int i = 0; i < list->count; i++) {
 			if (list->modes[i] == mode)
 				die(EXIT_USAGE, "--mode has %s twice", mode->name);

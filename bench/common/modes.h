@@ -19,6 +19,8 @@ struct mode_list {
 
 /* Ends the program where FPR would do nothing. */
 void require_fpr(void);
+/* All of them, for messages. */
+const char *mode_names(void);
 /* NULL: there is none of that name. */
 const struct mode *find_mode(const char *name);
 /* A list such as "off,fpr", as given to --mode; ends the program if it is none. */

@@ -5,8 +5,8 @@
  * What: runs the modes in turn, as often as asked, and prints each sample as
  *       text or as a JSON line. The order rotates from round to round, so that
  *       a machine that slows down does not favour one mode.
- * Who:  people, and `ceasefire bench munmap`, which boots guests, computes
- *       ratios and draws plots. See ceasefire-bench(1).
+ * Who:  people, and `ceasefire bench`, which boots guests, computes ratios and
+ *       shows them. See ceasefire-bench(1).
  */
 #include "data.h"
 #include "options.h"

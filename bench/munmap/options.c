@@ -48,8 +48,8 @@ static void read_run_modes(void *to, char *text)
 		struct run_mode found = find_run_mode(word);
 
 		if (!found.mode)
-			die(EXIT_USAGE, "unknown mode '%s': use off, fpr, ideal-compute or ideal-io",
-			    word);
+			die(EXIT_USAGE, "unknown mode '%s': use %s, ideal-compute or ideal-io",
+			    word, mode_names());
 		for (unsigned int i = 0; i < options->mode_count; i++) {
 			if (!strcmp(options->modes[i].name, word))
 				die(EXIT_USAGE, "mode %s is given twice", word);

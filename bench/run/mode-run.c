@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 		die(EXIT_USAGE, "usage: mode-run MODE COMMAND [ARGUMENT...]");
 	mode = find_mode(argv[1]);
 	if (!mode)
-		die(EXIT_USAGE, "unknown mode '%s': use off or fpr", argv[1]);
+		die(EXIT_USAGE, "unknown mode '%s': use one of %s", argv[1], mode_names());
 	if (mode->require)
 		mode->require();
 	if (mode->ask && mode->ask())
