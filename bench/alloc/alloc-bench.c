@@ -7,19 +7,20 @@
  *       page cache, so that memory is short. The one that is measured touches
  *       new memory page by page, and notes how long each page took. Without
  *       MAP_FPR (off) and with it (on) alternate.
- * Who:  people, and `ceasefire bench alloc`.
+ * Who:  people, and `ceasefire bench run alloc`.
  */
 #include "../common/counters.h"
 #include "../common/environment.h"
+#include "../common/json.h"
 #include "../common/latency.h"
+#include "../common/modes.h"
+#include "../common/options.h"
 #include "../common/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,6 @@
 #define PAGE 4096ul
 #define MIB (1ul << 20)
 #define READ_BYTES MIB
-#ifndef MAP_FPR
-#define MAP_FPR 0x800000
-#endif
 
 struct options {
 	const char *cache;
@@ -43,7 +41,7 @@ struct options {
 	unsigned long pause_ms;
 	unsigned int rounds;
 	double seconds;
-	struct fpr_modes modes;
+	struct mode_list modes;
 	bool json;
 };
 
@@ -54,65 +52,33 @@ struct sample {
 	struct counters counters;
 };
 
-static const char usage_text[] =
-	"usage: alloc-bench --cache PATH [option]...\n"
-	"  --cache PATH    file or block device, many times larger than memory, that\n"
-	"                  is read all the time; without it memory is not short\n"
-	"  --dir PATH      folder for the file of the holder (default: .)\n"
-	"  --pool MIB      what the holder drops each time (default: 12)\n"
-	"  --pause MS      how often it does so (default: 200)\n"
-	"  --block MIB     memory that is taken and given back (default: 16)\n"
-	"  --seconds S     length of a sample (default: 10)\n"
-	"  --rounds N      rounds of all modes (default: 5)\n"
-	"  --mode LIST     without MAP_FPR, with it (default: off,on)\n"
-	"  --json          one line of JSON a sample\n";
-
 static void options_parse(struct options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "cache", required_argument, NULL, 'c' },
-		{ "dir", required_argument, NULL, 'd' },
-		{ "pool", required_argument, NULL, 'p' },
-		{ "pause", required_argument, NULL, 'm' },
-		{ "block", required_argument, NULL, 'b' },
-		{ "seconds", required_argument, NULL, 's' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ "mode", required_argument, NULL, 'o' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 }
+	static const struct program program = {
+		"alloc-bench [options]",
+		"What a process pays for memory while another one holds a pool.", NULL
 	};
-	int c;
+	const struct program_option list[] = {
+		TEXT("cache", "PATH", &o->cache,
+		     "file or block device, many times larger than memory, that\n"
+		     "is read all the time; without it memory is not short"),
+		TEXT("dir", "DIR", &o->dir, "folder for the file of the holder (.)"),
+		NUMBER("pool", "MIB", &o->pool_mib, 1, 65536,
+		       "what the holder drops each time (12)"),
+		NUMBER("pause", "MS", &o->pause_ms, 1, 60000, "how often it does so (200)"),
+		NUMBER("block", "MIB", &o->block_mib, 1, 65536,
+		       "memory that is taken and given back (16)"),
+		DURATION("seconds", &o->seconds, "length of a sample (10)"),
+		NUMBER("rounds", "N", &o->rounds, 1, 10000, "rounds of all modes (5)"),
+		MODES(&o->modes),
+		FLAG("json", &o->json, "JSON lines instead of text"),
+		{ 0 }
+	};
 
 	*o = (struct options) { .dir = ".", .pool_mib = 12, .block_mib = 16,
 				.pause_ms = 200, .rounds = 5, .seconds = 10 };
-	parse_fpr_modes(&o->modes, "off,on");
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		switch (c) {
-		case 'c': o->cache = optarg; break;
-		case 'd': o->dir = optarg; break;
-		case 'p':
-			o->pool_mib = parse_number("--pool", optarg, 1, 65536);
-			break;
-		case 'm':
-			o->pause_ms = parse_number("--pause", optarg, 1, 60000);
-			break;
-		case 'b':
-			o->block_mib = parse_number("--block", optarg, 1, 65536);
-			break;
-		case 's': o->seconds = parse_seconds("--seconds", optarg); break;
-		case 'r':
-			o->rounds = (unsigned int)
-				parse_number("--rounds", optarg, 1, 10000);
-			break;
-		case 'o': parse_fpr_modes(&o->modes, optarg); break;
-		case 'j': o->json = true; break;
-		case 'h': fputs(usage_text, stdout); exit(EXIT_OK);
-		default: exit(EXIT_USAGE);
-		}
-	}
-	if (optind != argc)
-		die(EXIT_USAGE, "what is '%s'? See --help", argv[optind]);
+	parse_modes(&o->modes, "off,fpr");
+	parse_options(&program, list, argc, argv);
 }
 
 /* A child that ends with its parent. */
@@ -140,38 +106,28 @@ static void end(pid_t pid, const char *who)
 	waitpid(pid, &status, 0);
 }
 
-static void run_on(unsigned int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die_errno("cannot run on CPU %d", cpu);
-}
-
 /* Nothing but another CPU that runs the holder: without one nobody is flushed. */
 static void *spin(void *unused)
 {
 	(void)unused;
-	run_on(1);
+	run_on_cpu(1);
 	for (;;)
 		__builtin_ia32_pause();
 	return NULL;
 }
 
 /* Process: unmaps and drops a file again and again. */
-static void hold(const struct options *o, int fd, bool fpr)
+static void hold(const struct options *o, int fd, const struct mode *mode)
 {
 	size_t length = o->pool_mib * MIB;
 	pthread_t spinner;
 
-	run_on(0);
+	run_on_cpu(0);
 	if (pthread_create(&spinner, NULL, spin, NULL))
 		die(EXIT_FAILED, "cannot start a thread");
 	for (;;) {
 		char *p = mmap(NULL, length, PROT_READ,
-			       MAP_SHARED | MAP_POPULATE | (fpr ? MAP_FPR : 0),
+			       MAP_SHARED | MAP_POPULATE | mode->map_flags,
 			       fd, 0);
 
 		if (p == MAP_FAILED)
@@ -193,7 +149,7 @@ static void fill_cache(const struct options *o)
 		die_errno("%s", o->cache);
 	if (!buffer)
 		die(EXIT_FAILED, "no memory");
-	run_on(0);
+	run_on_cpu(0);
 	for (;;) {
 		ssize_t n = read(fd, buffer, READ_BYTES);
 
@@ -250,7 +206,8 @@ static void allocate(const struct options *o, struct sample *s)
 	s->ns = now_ns() - start;
 }
 
-static void take(const struct options *o, struct sample *s, int fd, bool fpr)
+static void take(const struct options *o, struct sample *s, int fd,
+		 const struct mode *mode)
 {
 	struct counters before;
 	pid_t holder, reader = 0;
@@ -258,7 +215,7 @@ static void take(const struct options *o, struct sample *s, int fd, bool fpr)
 	memset(s, 0, sizeof(*s));
 	holder = child();
 	if (!holder)
-		hold(o, fd, fpr);
+		hold(o, fd, mode);
 	if (o->cache) {
 		reader = child();
 		if (!reader)
@@ -275,16 +232,17 @@ static void take(const struct options *o, struct sample *s, int fd, bool fpr)
 		end(reader, "reader");
 }
 
-static void print(const struct options *o, const struct sample *s, bool fpr,
-		  unsigned int round)
+static void print(const struct options *o, const struct sample *s,
+		  const struct mode *mode, unsigned int round)
 {
 	const struct latency *l = &s->latency;
 	int64_t stalls = counters_get(&s->counters, "allocstall_movable");
+	struct json json;
 
 	if (!o->json) {
 		printf("round %u  %-3s  p50 %6.1f  p99 %7.1f  p99.9 %8.1f us  %7"
 		       PRIu64 " pages, %" PRId64 " stalls, %" PRIu64
-		       " parked at most\n", round, fpr ? "on" : "off",
+		       " parked at most\n", round, mode->name,
 		       (double)latency_quantile(l, 0.5) / 1e3,
 		       (double)latency_quantile(l, 0.99) / 1e3,
 		       (double)latency_quantile(l, 0.999) / 1e3, l->count,
@@ -292,16 +250,15 @@ static void print(const struct options *o, const struct sample *s, bool fpr,
 		fflush(stdout);
 		return;
 	}
-	printf("{\"schema\":%d,\"type\":\"alloc\",\"mode\":\"%s\",\"round\":%u",
-	       JSON_SCHEMA, fpr ? "on" : "off", round);
-	printf(",\"pages\":%" PRIu64 ",\"rate\":%.1f,\"most_parked\":%" PRIu64,
-	       l->count, (double)l->count * 1e9 / (double)s->ns, s->most_parked);
-	putchar(',');
-	latency_print_json(l, stdout);
-	printf(",\"counters\":");
-	counters_print_json(&s->counters, stdout);
-	printf("}\n");
-	fflush(stdout);
+	json_begin(&json, stdout, "alloc");
+	json_string(&json, "mode", mode->name);
+	json_unsigned(&json, "round", round);
+	json_unsigned(&json, "pages", l->count);
+	json_real(&json, "rate", per_second(l->count, s->ns), 1);
+	json_unsigned(&json, "most_parked", s->most_parked);
+	latency_json(&json, l);
+	counters_json(&json, &s->counters);
+	json_end(&json);
 }
 
 int main(int argc, char **argv)
@@ -312,7 +269,7 @@ int main(int argc, char **argv)
 
 	set_program_name("alloc-bench");
 	options_parse(&o, argc, argv);
-	require_fpr_modes(&o.modes);
+	require_modes(&o.modes);
 	if (o.cache && access(o.cache, R_OK))
 		die(EXIT_USAGE, "cannot read %s: %s", o.cache, strerror(errno));
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
@@ -322,15 +279,16 @@ int main(int argc, char **argv)
 	    posix_fallocate(fd, 0, (off_t)(o.pool_mib * MIB)) || fsync(fd))
 		die_errno("cannot make a file of %lu MiB in %s", o.pool_mib,
 			  o.dir);
-	run_on(0);
+	run_on_cpu(0);
 	if (o.json)
-		print_environment_json("alloc-bench", stdout);
+		print_environment_json(stdout);
 	for (unsigned int round = 0; round < o.rounds; round++) {
 		for (unsigned int i = 0; i < o.modes.count; i++) {
-			bool fpr = fpr_mode(&o.modes, round, i);
+			const struct mode *mode =
+				mode_in_turn(&o.modes, round, i);
 
-			take(&o, &sample, fd, fpr);
-			print(&o, &sample, fpr, round);
+			take(&o, &sample, fd, mode);
+			print(&o, &sample, mode, round);
 		}
 	}
 	return EXIT_OK;

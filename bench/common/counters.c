@@ -6,7 +6,7 @@
  *       /proc/vmstat, and the sum of the TLB line of /proc/interrupts as
  *       "interrupts_tlb". No list of names: what
  *       the kernel has is what is reported.
- * Who:  munmap-bench and cycle-bench, before and after each sample.
+ * Who:  all benchmark programs, before and after each sample.
  */
 #include "counters.h"
 #include "util.h"
@@ -99,13 +99,12 @@ int64_t counters_get(const struct counters *counters, const char *name)
 	return -1;
 }
 
-/* One JSON object. A counter may fall (a gauge): signed. */
-void counters_print_json(const struct counters *counters, FILE *file)
+/* One member, an object. A counter may fall (a gauge): signed. */
+void counters_json(struct json *json, const struct counters *counters)
 {
-	fputc('{', file);
+	json_open_object(json, "counters");
 	for (unsigned int i = 0; i < counters->count; i++)
-		fprintf(file, "%s\"%s\":%" PRId64, i ? "," : "",
-			counters->list[i].name,
-			(int64_t)counters->list[i].value);
-	fputc('}', file);
+		json_signed(json, counters->list[i].name,
+			    (int64_t)counters->list[i].value);
+	json_close_object(json);
 }

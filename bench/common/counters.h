@@ -3,8 +3,9 @@
 #ifndef BENCH_COUNTERS_H
 #define BENCH_COUNTERS_H
 
+#include "json.h"
+
 #include <stdint.h>
-#include <stdio.h>
 
 #define MAX_COUNTERS 160
 #define COUNTER_NAME 48
@@ -20,6 +21,6 @@ struct counters {
 void counters_read(struct counters *counters);
 void counters_subtract(struct counters *counters, const struct counters *before);
 int64_t counters_get(const struct counters *counters, const char *name);
-void counters_print_json(const struct counters *counters, FILE *file);
+void counters_json(struct json *json, const struct counters *counters);
 
 #endif /* BENCH_COUNTERS_H */

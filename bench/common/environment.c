@@ -2,41 +2,20 @@
 /*
  * environment.c - what a result was measured on, as the first JSON line
  *
- * Who: munmap-bench and cycle-bench. `ceasefire bench` adds what only the
+ * Who: all programs that print JSON. `ceasefire bench` adds what only the
  *      host of a guest knows (accelerator, commit).
  */
 #include "environment.h"
+#include "json.h"
 #include "util.h"
 
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-void print_json_string(const char *text, FILE *file)
-{
-	fputc('"', file);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			fprintf(file, "\\%c", c);
-		else if (c < 0x20)
-			fprintf(file, "\\u%04x", c);
-		else
-			fputc(c, file);
-	}
-	fputc('"', file);
-}
-
-static void print_field(const char *name, const char *text, FILE *file)
-{
-	fprintf(file, ",\"%s\":", name);
-	print_json_string(text, file);
-}
-
 /* The rest of the first line of @path that begins with @prefix. */
-static void print_line_of(const char *path, const char *prefix,
-			  const char *name, FILE *file)
+static void add_line_of(struct json *json, const char *name, const char *path,
+			const char *prefix)
 {
 	FILE *source = fopen(path, "re");
 	char line[4096] = "";
@@ -50,23 +29,24 @@ static void print_line_of(const char *path, const char *prefix,
 			break;
 		}
 	}
-	print_field(name, found, file);
+	json_string(json, name, found);
 	if (source)
 		fclose(source);
 }
 
-void print_environment_json(const char *tool, FILE *file)
+void print_environment_json(FILE *file)
 {
 	struct utsname names;
+	struct json json;
 
 	uname(&names);
-	fprintf(file, "{\"schema\":%d,\"type\":\"environment\"", JSON_SCHEMA);
-	print_field("tool", tool, file);
-	print_field("kernel", names.release, file);
-	print_field("kernel_build", names.version, file);
-	print_line_of("/proc/cmdline", "", "cmdline", file);
-	print_line_of("/proc/cpuinfo", "model name", "cpu", file);
-	fprintf(file, ",\"cpus\":%ld,\"page_size\":%ld}\n",
-		sysconf(_SC_NPROCESSORS_ONLN), sysconf(_SC_PAGESIZE));
-	fflush(file);
+	json_begin(&json, file, "environment");
+	json_string(&json, "tool", program_name());
+	json_string(&json, "kernel", names.release);
+	json_string(&json, "kernel_build", names.version);
+	add_line_of(&json, "cmdline", "/proc/cmdline", "");
+	add_line_of(&json, "cpu", "/proc/cpuinfo", "model name");
+	json_signed(&json, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
+	json_signed(&json, "page_size", sysconf(_SC_PAGESIZE));
+	json_end(&json);
 }

@@ -5,10 +5,6 @@
 
 #include <stdio.h>
 
-/* Of all JSON lines of the benchmark programs; raised when a field changes. */
-#define JSON_SCHEMA 1
-
-void print_json_string(const char *text, FILE *file);
-void print_environment_json(const char *tool, FILE *file);
+void print_environment_json(FILE *file);
 
 #endif /* BENCH_ENVIRONMENT_H */

@@ -3,8 +3,9 @@
 #ifndef BENCH_LATENCY_H
 #define BENCH_LATENCY_H
 
+#include "json.h"
+
 #include <stdint.h>
-#include <stdio.h>
 
 /* Powers of two of nanoseconds, each in so many equal parts. */
 #define LATENCY_PARTS 32
@@ -68,10 +69,12 @@ static inline void latency_merge(struct latency *to, const struct latency *from)
 		to->max = from->max;
 }
 
+void latency_json_quantiles(struct json *json, const struct latency *l);
+
 /*
- * Print two fields: `latency_ns`, quantiles, and `histogram`, a list of [ns, count]:
+ * Two members: `latency_ns`, quantiles, and `histogram`, a list of [ns, count]:
  * the least time of each bucket that is not empty, eight equal ones to a power of two.
  */
-void latency_print_json(const struct latency *l, FILE *out);
+void latency_json(struct json *json, const struct latency *l);
 
 #endif /* BENCH_LATENCY_H */

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * util.c - messages, time, CPUs, numbers of options, scratch files, the question for FPR
+ * util.c - messages, time, CPUs, scratch files
  *
  * Who: all benchmark programs.
  */
 #include "util.h"
 
-#include "../../lib/include/ceasefire.h"
-
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -21,6 +20,11 @@ static const char *program = "bench";
 void set_program_name(const char *name)
 {
 	program = name;
+}
+
+const char *program_name(void)
+{
+	return program;
 }
 
 void die(enum exit_code code, const char *format, ...)
@@ -96,72 +100,6 @@ void run_on_cpu(int cpu)
 		die_errno("cannot run on CPU %d", cpu);
 }
 
-unsigned long parse_number(const char *option, const char *text,
-			   unsigned long low, unsigned long high)
-{
-	unsigned long value;
-	char *end;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || end == text || *end || text[0] == '-' || value < low ||
-	    value > high)
-		die(EXIT_USAGE, "%s wants a number from %lu to %lu, not '%s'",
-		    option, low, high, text);
-	return value;
-}
-
-double parse_seconds(const char *option, const char *text)
-{
-	double value;
-	char *end;
-
-	value = strtod(text, &end);
-	if (end == text || *end || !(value >= 0.01 && value <= 86400))
-		die(EXIT_USAGE, "%s wants seconds from 0.01 to 86400, not '%s'",
-		    option, text);
-	return value;
-}
-
-void parse_fpr_modes(struct fpr_modes *modes, const char *text)
-{
-	modes->count = 0;
-	for (;;) {
-		size_t length = strcspn(text, ",");
-		bool on = length == 2 && strncmp(text, "on", 2) == 0;
-
-		if (!on && (length != 3 || strncmp(text, "off", 3) != 0))
-			die(EXIT_USAGE, "--mode wants off, on or both, not '%s'", text);
-		if (modes->count == 2 || (modes->count && modes->fpr[0] == on))
-			die(EXIT_USAGE, "--mode has a mode twice");
-		modes->fpr[modes->count++] = on;
-		if (!text[length])
-			return;
-		text += length + 1;
-	}
-}
-
-bool fpr_mode(const struct fpr_modes *modes, unsigned int round, unsigned int i)
-{
-	return modes->fpr[(round + i) % modes->count];
-}
-
-/* Ends the program where MAP_FPR would do nothing. */
-void require_fpr(void)
-{
-	switch (ceasefire_fpr_state()) {
-	case 1:
-		return;
-	case 0:
-		die(EXIT_NO_KERNEL_SUPPORT,
-		    "FPR is switched off: echo 1 > " CEASEFIRE_FPR_ENABLED);
-	default:
-		die(EXIT_NO_KERNEL_SUPPORT,
-		    "this kernel has no FPR (no " CEASEFIRE_FPR_ENABLED
-		    "); boot a ceasefire kernel or leave the modes out that use it");
-	}
-}
-
 /* An empty file in @folder that goes with its last user. */
 int make_scratch_file(const char *folder)
 {
@@ -176,11 +114,4 @@ int make_scratch_file(const char *folder)
 		die_errno("cannot make a file in %s", folder);
 	unlink(path);
 	return fd;
-}
-
-void require_fpr_modes(const struct fpr_modes *modes)
-{
-	for (unsigned int i = 0; i < modes->count; i++)
-		if (modes->fpr[i])
-			require_fpr();
 }

@@ -16,6 +16,7 @@ enum exit_code {
 };
 
 void set_program_name(const char *name);
+const char *program_name(void);
 void die(enum exit_code code, const char *format, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 void die_errno(const char *format, ...)
@@ -25,24 +26,13 @@ uint64_t now_ns(void);
 void sleep_ns(uint64_t ns);
 int nth_cpu(unsigned int n);
 void run_on_cpu(int cpu);
-unsigned long parse_number(const char *option, const char *text,
-			   unsigned long low, unsigned long high);
-double parse_seconds(const char *option, const char *text);
 
-/* Without MAP_FPR, with it: a list of "off" and "on", as given to --mode. */
-struct fpr_modes {
-	unsigned int count;
-	bool fpr[2];
-};
-
-/* Ends the program if a mode needs FPR and the kernel has none. */
-void require_fpr_modes(const struct fpr_modes *modes);
-void parse_fpr_modes(struct fpr_modes *modes, const char *text);
-/* The mode that is number @i of a round; each round begins with another one. */
-bool fpr_mode(const struct fpr_modes *modes, unsigned int round, unsigned int i);
-
-void require_fpr(void);
 int make_scratch_file(const char *folder);
+
+static inline double per_second(uint64_t operations, uint64_t ns)
+{
+	return (double)operations * 1e9 / (double)ns;
+}
 
 /* Of a counter that one thread writes and others read. */
 static inline void bump(atomic_ullong *counter, unsigned long long by)

@@ -7,15 +7,17 @@
  *       sample as text or as a JSON line. Without MAP_FPR (off) and with it (on)
  *       alternate; each sample has processes of its own. With several processes,
  *       as servers have workers, each of them maps the file.
- * Who:  people, and `ceasefire bench evict`.
+ * Who:  people, and `ceasefire bench run evict`.
  */
 #include "../common/counters.h"
 #include "../common/environment.h"
+#include "../common/json.h"
+#include "../common/modes.h"
+#include "../common/options.h"
 #include "../common/util.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -33,9 +35,6 @@
 #define PAGE 4096ul
 #define MAX_THREADS 512
 #define MAX_PROCESSES 64
-#ifndef MAP_FPR
-#define MAP_FPR 0x800000
-#endif
 
 struct options {
 	const char *path;
@@ -45,7 +44,7 @@ struct options {
 	double seconds;
 	unsigned long compute;
 	unsigned long buffer;
-	struct fpr_modes modes;
+	struct mode_list modes;
 	bool random_advice;
 	bool fill;
 	bool json;
@@ -71,74 +70,40 @@ struct sample {
 	struct counters counters;
 };
 
-static const char usage_text[] =
-	"usage: evict-bench --file PATH [option]...\n"
-	"  --file PATH     file or block device, many times larger than memory\n"
-	"  --fill          write the test pattern to it first\n"
-	"  --threads N     readers, each on a CPU of its own (default: all CPUs)\n"
-	"  --processes N   that the readers belong to, each maps the file (default: 1)\n"
-	"  --seconds S     length of a sample (default: 5)\n"
-	"  --rounds N      rounds of all modes (default: 3)\n"
-	"  --mode LIST     without MAP_FPR, with it (default: off,on)\n"
-	"  --compute N     operations on registers between two reads (default: 0)\n"
-	"  --buffer N      pages of its own that a thread reads from meanwhile, one\n"
-	"                  for 64 operations (default: 0)\n"
-	"  --random        madvise(MADV_RANDOM)\n"
-	"  --json          one line of JSON a sample\n";
-
 static void options_parse(struct options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "file", required_argument, NULL, 'f' },
-		{ "fill", no_argument, NULL, 'w' },
-		{ "threads", required_argument, NULL, 't' },
-		{ "processes", required_argument, NULL, 'p' },
-		{ "seconds", required_argument, NULL, 's' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ "mode", required_argument, NULL, 'o' },
-		{ "compute", required_argument, NULL, 'c' },
-		{ "buffer", required_argument, NULL, 'b' },
-		{ "random", no_argument, NULL, 'a' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 }
+	static const struct program program = {
+		"evict-bench --file PATH [options]",
+		"Threads read random pages of a mapped file that does not fit into memory.",
+		NULL
+	};
+	const struct program_option list[] = {
+		TEXT("file", "PATH", &o->path,
+		     "file or block device, many times larger than memory"),
+		FLAG("fill", &o->fill, "write the test pattern to it first"),
+		NUMBER("threads", "N", &o->threads, 1, MAX_THREADS,
+		       "readers, each on a CPU of its own (all CPUs)"),
+		NUMBER("processes", "N", &o->processes, 1, MAX_PROCESSES,
+		       "that the readers belong to, each maps the file (1)"),
+		DURATION("seconds", &o->seconds, "length of a sample (5)"),
+		NUMBER("rounds", "N", &o->rounds, 1, 10000, "rounds of all modes (3)"),
+		MODES(&o->modes),
+		NUMBER("compute", "N", &o->compute, 0, 100000000,
+		       "operations on registers between two reads (0)"),
+		NUMBER("buffer", "N", &o->buffer, 0, 65536,
+		       "pages of its own that a thread reads from meanwhile, one\n"
+		       "for 64 operations (0)"),
+		FLAG("random", &o->random_advice, "madvise(MADV_RANDOM)"),
+		FLAG("json", &o->json, "JSON lines instead of text"),
+		{ 0 }
 	};
 	cpu_set_t set;
-	int c;
 
 	sched_getaffinity(0, sizeof(set), &set);
 	*o = (struct options) { .threads = (unsigned int)CPU_COUNT(&set),
 				.processes = 1, .rounds = 3, .seconds = 5 };
-	parse_fpr_modes(&o->modes, "off,on");
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		switch (c) {
-		case 'f': o->path = optarg; break;
-		case 'w': o->fill = true; break;
-		case 't': o->threads = (unsigned int)
-				parse_number("--threads", optarg, 1, MAX_THREADS);
-			break;
-		case 'p': o->processes = (unsigned int)
-				parse_number("--processes", optarg, 1, MAX_PROCESSES);
-			break;
-		case 's': o->seconds = parse_seconds("--seconds", optarg); break;
-		case 'r': o->rounds = (unsigned int)
-				parse_number("--rounds", optarg, 1, 10000);
-			break;
-		case 'o': parse_fpr_modes(&o->modes, optarg); break;
-		case 'c':
-			o->compute = parse_number("--compute", optarg, 0, 100000000);
-			break;
-		case 'b':
-			o->buffer = parse_number("--buffer", optarg, 0, 65536);
-			break;
-		case 'a': o->random_advice = true; break;
-		case 'j': o->json = true; break;
-		case 'h': fputs(usage_text, stdout); exit(EXIT_OK);
-		default: exit(EXIT_USAGE);
-		}
-	}
-	if (optind != argc)
-		die(EXIT_USAGE, "what is '%s'? See --help", argv[optind]);
+	parse_modes(&o->modes, "off,fpr");
+	parse_options(&program, list, argc, argv);
 	if (!o->path)
 		die(EXIT_USAGE, "--file is missing: a file or block device, many times larger than memory");
 	if (o->processes > o->threads)
@@ -251,12 +216,13 @@ static void sum(const struct reader *readers, unsigned int n, uint64_t *reads,
 
 /* A process under test, with its share of the readers; ends when it is killed. */
 static void run_readers(const struct options *o, struct reader *readers,
-			unsigned int process, int fd, uint64_t pages, bool fpr)
+			unsigned int process, int fd, uint64_t pages,
+			const struct mode *mode)
 {
 	unsigned int cpu = CPU_SETSIZE - 1;
 	cpu_set_t set;
 	char *base = mmap(NULL, pages * PAGE, PROT_READ,
-			  MAP_SHARED | (fpr ? MAP_FPR : 0), fd, 0);
+			  MAP_SHARED | mode->map_flags, fd, 0);
 
 	if (base == MAP_FAILED)
 		die_errno("mmap");
@@ -287,7 +253,8 @@ static void pass_seconds(double seconds)
 }
 
 static void take(const struct options *o, struct sample *s, int fd,
-		 uint64_t pages, bool checked, bool fpr, unsigned int round)
+		 uint64_t pages, bool checked, const struct mode *mode,
+		 unsigned int round)
 {
 	size_t bytes = o->threads * sizeof(struct reader);
 	struct reader *readers = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -314,7 +281,7 @@ static void take(const struct options *o, struct sample *s, int fd,
 		if (!pids[i] && prctl(PR_SET_PDEATHSIG, SIGKILL))
 			die_errno("prctl");
 		if (!pids[i])
-			run_readers(o, readers, i, fd, pages, fpr);
+			run_readers(o, readers, i, fd, pages, mode);
 	}
 	/* Until memory is full and reclaim has found its pace. */
 	pass_seconds(o->seconds);
@@ -337,37 +304,40 @@ static void take(const struct options *o, struct sample *s, int fd,
 	munmap(readers, bytes);
 }
 
-static void print(const struct options *o, const struct sample *s, bool fpr,
-		  unsigned int round, uint64_t pages, bool checked)
+static void print(const struct options *o, const struct sample *s,
+		  const struct mode *mode, unsigned int round, uint64_t pages, bool checked)
 {
 	int64_t received = counters_get(&s->counters,
 					"nr_tlb_remote_flush_received");
-
 	int64_t scanned = counters_get(&s->counters, "pgscan_file");
 	int64_t stolen = counters_get(&s->counters, "pgsteal_file");
+	struct json json;
 
 	if (!o->json) {
 		printf("round %u  %-3s  %9.0f reads/s  %8" PRId64
 		       " shootdowns received, %.5f a read; %.2f pages scanned for each evicted\n",
-		       round, fpr ? "on" : "off",
-		       (double)s->reads * 1e9 / (double)s->ns, received,
+		       round, mode->name, per_second(s->reads, s->ns), received,
 		       (double)received / (double)(s->reads ? s->reads : 1),
 		       (double)scanned / (double)(stolen ? stolen : 1));
 		fflush(stdout);
 		return;
 	}
-	printf("{\"schema\":%d,\"type\":\"evict\",\"mode\":\"%s\",\"round\":%u",
-	       JSON_SCHEMA, fpr ? "on" : "off", round);
-	printf(",\"threads\":%u,\"processes\":%u,\"pages\":%" PRIu64 ",\"random\":%s,\"checked\":%s",
-	       o->threads, o->processes, pages, o->random_advice ? "true" : "false",
-	       checked ? "true" : "false");
-	printf(",\"compute\":%lu,\"buffer\":%lu,\"rate\":%.1f", o->compute, o->buffer,
-	       (double)s->reads * 1e9 / (double)s->ns);
-	printf(",\"reads\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"ns\":%" PRIu64
-	       ",\"counters\":", s->reads, s->wrong, s->ns);
-	counters_print_json(&s->counters, stdout);
-	printf("}\n");
-	fflush(stdout);
+	json_begin(&json, stdout, "evict");
+	json_string(&json, "mode", mode->name);
+	json_unsigned(&json, "round", round);
+	json_unsigned(&json, "threads", o->threads);
+	json_unsigned(&json, "processes", o->processes);
+	json_unsigned(&json, "pages", pages);
+	json_bool(&json, "random", o->random_advice);
+	json_bool(&json, "checked", checked);
+	json_unsigned(&json, "compute", o->compute);
+	json_unsigned(&json, "buffer", o->buffer);
+	json_real(&json, "rate", per_second(s->reads, s->ns), 1);
+	json_unsigned(&json, "reads", s->reads);
+	json_unsigned(&json, "wrong", s->wrong);
+	json_unsigned(&json, "ns", s->ns);
+	counters_json(&json, &s->counters);
+	json_end(&json);
 }
 
 int main(int argc, char **argv)
@@ -380,7 +350,7 @@ int main(int argc, char **argv)
 
 	set_program_name("evict-bench");
 	options_parse(&o, argc, argv);
-	require_fpr_modes(&o.modes);
+	require_modes(&o.modes);
 	fd = open(o.path, (o.fill ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (fd < 0)
 		die(EXIT_USAGE, "cannot open %s: %s", o.path, strerror(errno));
@@ -389,17 +359,18 @@ int main(int argc, char **argv)
 		fill(fd, o.path, pages);
 	checked = has_pattern(fd, pages);
 	if (o.json)
-		print_environment_json("evict-bench", stdout);
+		print_environment_json(stdout);
 	if (!checked)
 		fprintf(stderr, "evict-bench: %s holds other data than the test pattern, so it is not checked (--fill writes it)\n",
 			o.path);
 	for (unsigned int round = 0; round < o.rounds; round++) {
 		for (unsigned int i = 0; i < o.modes.count; i++) {
-			bool fpr = fpr_mode(&o.modes, round, i);
+			const struct mode *mode =
+				mode_in_turn(&o.modes, round, i);
 
-			take(&o, &sample, fd, pages, checked, fpr, round);
+			take(&o, &sample, fd, pages, checked, mode, round);
 			wrong += sample.wrong;
-			print(&o, &sample, fpr, round, pages, checked);
+			print(&o, &sample, mode, round, pages, checked);
 		}
 	}
 	if (wrong)

@@ -12,18 +12,19 @@
  *       Nothing is timed here: each loop lies between two marks, and
  *       steps-plugin.c counts the instructions of this CPU between them.
  * Who:  `ceasefire bench beside-cost`, in a guest with three CPUs; see
- *       cli/ceasefire/bench/beside.py.
+ *       cli/ceasefire/bench/cost/beside.py.
  *
  * The lines of output are in the order of the counts that the plugin writes.
  */
 #include "../common/environment.h"
+#include "../common/json.h"
+#include "../common/modes.h"
+#include "../common/options.h"
 #include "../common/util.h"
-#include "../../lib/include/ceasefire.h"
 #include "mark.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -207,91 +208,78 @@ static void connect_to_self(void)
 	close(listener);
 }
 
-static void measure(const char *mode, int flag, unsigned int repeats)
+static void measure(const struct mode *mode, unsigned int repeats)
 {
-	pid_t pid = start_neighbour(flag);
+	pid_t pid = start_neighbour(mode->map_flags);
 
 	for (unsigned int repeat = 0; repeat < repeats; repeat++) {
 		for (size_t i = 0; i < sizeof(loops) / sizeof(*loops); i++) {
 			const struct loop *l = &loops[i];
+			struct json json;
 
 			let_run(pid);
 			l->run(l->count / 4);
 			MARK();
 			l->run(l->count);
 			MARK();
-			printf("{\"schema\":%d,\"type\":\"beside\",\"case\":\"%s\",\"mode\":\"%s\",\"repeat\":%u,\"ops\":%lu}\n",
-			       JSON_SCHEMA, l->name, mode, repeat, l->count);
+			json_begin(&json, stdout, "beside");
+			json_string(&json, "case", l->name);
+			json_string(&json, "mode", mode->name);
+			json_unsigned(&json, "repeat", repeat);
+			json_unsigned(&json, "ops", l->count);
+			json_end(&json);
 		}
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
 
-static const char help[] =
-"usage: beside-bench [options]\n"
-"Runs loops of a program beside another one that maps and unmaps a file, for\n"
-"`ceasefire bench beside-cost`, which counts the instructions of the loops.\n"
-"\n"
-"  --mode LIST   the other one without MAP_FPR, with it (default: off,on)\n"
-"  --repeats N   repeats of each loop (5)\n"
-"  --dir DIR     make the test file here ($TMPDIR, /tmp)\n"
-"\n"
-"Exit status: 0, 1 an error, 2 wrong use, 77 no FPR here.\n";
+struct options {
+	struct mode_list modes;
+	unsigned int repeats;
+	const char *folder;
+};
+
+static void options_parse(struct options *o, int argc, char **argv)
+{
+	static const struct program program = {
+		"beside-bench [options]",
+		"Runs loops of a program beside another one that maps and unmaps a file, for\n"
+		"`ceasefire bench beside-cost`, which counts the instructions of the loops.",
+		NULL
+	};
+	const struct program_option list[] = {
+		MODES(&o->modes),
+		NUMBER("repeats", "N", &o->repeats, 1, 1000, "repeats of each loop (5)"),
+		TEXT("dir", "DIR", &o->folder, "make the test file here ($TMPDIR, /tmp)"),
+		{ 0 }
+	};
+
+	*o = (struct options){ .repeats = 5, .folder = getenv("TMPDIR") };
+	parse_modes(&o->modes, "off,fpr");
+	parse_options(&program, list, argc, argv);
+	if (!o->folder || !*o->folder)
+		o->folder = "/tmp";
+}
 
 int main(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{ "mode", required_argument, NULL, 'm' },
-		{ "repeats", required_argument, NULL, 'r' },
-		{ "dir", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	struct fpr_modes modes = { .count = 2, .fpr = { false, true } };
-	const char *folder = getenv("TMPDIR");
-	unsigned int repeats = 5;
+	struct options options;
 	cpu_set_t allowed;
-	int option;
 
 	set_program_name("beside-bench");
+	options_parse(&options, argc, argv);
 	if (sched_getaffinity(0, sizeof(allowed), &allowed))
 		die_errno("sched_getaffinity");
-	if (!folder || !*folder)
-		folder = "/tmp";
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'm':
-			parse_fpr_modes(&modes, optarg);
-			break;
-		case 'r':
-			repeats = (unsigned int)parse_number("--repeats", optarg,
-							     1, 1000);
-			break;
-		case 'd':
-			folder = optarg;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_OK;
-		default:
-			die(EXIT_USAGE, "cannot use '%s'; beside-bench --help lists the options",
-			    argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		die(EXIT_USAGE, "'%s' is not an option; beside-bench --help lists them",
-		    argv[optind]);
 	if (CPU_COUNT(&allowed) < 3)
 		die(EXIT_USAGE, "give it three CPUs: one for itself, two for the other process");
-	require_fpr_modes(&modes);
+	require_modes(&options.modes);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 
-	data_file = make_scratch_file(folder);
+	data_file = make_scratch_file(options.folder);
 	if (ftruncate(data_file, (off_t)(FILE_PAGES * PAGE)) ||
 	    fsync(data_file))
-		die_errno("cannot make a file in %s", folder);
+		die_errno("cannot make a file in %s", options.folder);
 	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
@@ -300,9 +288,8 @@ int main(int argc, char **argv)
 	/* Else a free() raises what counts as large. */
 	mallopt(M_MMAP_THRESHOLD, MALLOC_MAPS);
 	run_on_cpu(nth_cpu(0));
-	print_environment_json("beside-bench", stdout);
-	for (unsigned int i = 0; i < modes.count; i++)
-		measure(modes.fpr[i] ? "on" : "off",
-			modes.fpr[i] ? MAP_FPR : 0, repeats);
+	print_environment_json(stdout);
+	for (unsigned int i = 0; i < options.modes.count; i++)
+		measure(options.modes.modes[i], options.repeats);
 	return EXIT_OK;
 }

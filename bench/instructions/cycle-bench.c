@@ -15,6 +15,9 @@
  */
 #include "../common/counters.h"
 #include "../common/environment.h"
+#include "../common/json.h"
+#include "../common/modes.h"
+#include "../common/options.h"
 #include "../common/util.h"
 #include "mark.h"
 #include "program.h"
@@ -22,7 +25,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -158,27 +160,6 @@ static struct test tests[MAX_CASES] = {
 #define LOOPS 7
 static size_t nr_tests = LOOPS;
 
-static const char help[] =
-"usage: cycle-bench [options]\n"
-"Times loops of memory system calls, one thread on one CPU.\n"
-"\n"
-"  --case NAME     only this one (repeatable); --list shows the names\n"
-"  --program NAME=COMMAND  a case of that name: runs of a shell command, whose\n"
-"                  output is dropped (repeatable)\n"
-"  --variant LIST  plain,fpr,fpr-skip: default all that the kernel has\n"
-"  --repeats N     repeats, all cases in turn (5)\n"
-"  --ms N          length of a sample (100)\n"
-"  --dir DIR       make the test file here ($TMPDIR, /tmp)\n"
-"  --peer          with a thread on another CPU that does nothing, so that there is\n"
-"                  somebody to interrupt; each sample lies between marks, for who\n"
-"                  counts instructions\n"
-"  --mark N        only N operations of each case, between marks for who steps\n"
-"                  through them: `ceasefire bench instructions --profile`\n"
-"  --json          JSON lines instead of text\n"
-"  --list          the names of the cases\n"
-"\n"
-"Exit status: 0, 1 wrong data or an error, 2 wrong use, 77 no FPR here.\n";
-
 struct options {
 	bool chosen[MAX_CASES];
 	bool any_chosen;
@@ -186,7 +167,7 @@ struct options {
 	bool variants_given;
 	unsigned int repeats;
 	unsigned long marked;
-	uint64_t ns;
+	uint64_t ms;		/* of a sample */
 	const char *folder;
 	bool json;
 	bool peer;
@@ -303,6 +284,7 @@ static void measure(const struct options *options, const struct test *test,
 {
 	static struct counters before, after;
 	uint64_t start, took;
+	struct json json;
 
 	if (variant == FPR_SKIP)
 		write_skip_local("1");
@@ -334,14 +316,16 @@ static void measure(const struct options *options, const struct test *test,
 		       (double)took / (double)count);
 		return;
 	}
-	printf("{\"schema\":%d,\"type\":\"cycle\",\"case\":\"%s\",\"variant\":\"%s\"",
-	       JSON_SCHEMA, test->name, variant_names[variant]);
-	printf(",\"pages\":%u,\"repeat\":%u,\"ops\":%lu,\"ns\":%" PRIu64
-	       ",\"ns_per_op\":%.3f,\"counters\":",
-	       test->pages, repeat, count, took, (double)took / (double)count);
-	counters_print_json(&after, stdout);
-	printf("}\n");
-	fflush(stdout);
+	json_begin(&json, stdout, "cycle");
+	json_string(&json, "case", test->name);
+	json_string(&json, "variant", variant_names[variant]);
+	json_unsigned(&json, "pages", test->pages);
+	json_unsigned(&json, "repeat", repeat);
+	json_unsigned(&json, "ops", count);
+	json_unsigned(&json, "ns", took);
+	json_real(&json, "ns_per_op", (double)took / (double)count, 3);
+	counters_json(&json, &after);
+	json_end(&json);
 }
 
 static void *do_nothing(void *cpu)
@@ -367,8 +351,10 @@ static void start_peer(void)
 	sleep_ns(50000000);
 }
 
-static void choose_case(struct options *options, const char *name)
+static void choose_case(void *to, char *name)
 {
+	struct options *options = to;
+
 	for (size_t i = 0; i < nr_tests; i++) {
 		if (strcmp(tests[i].name, name) == 0) {
 			options->chosen[i] = options->any_chosen = true;
@@ -379,8 +365,9 @@ static void choose_case(struct options *options, const char *name)
 	    name);
 }
 
-static void add_program(struct options *options, char *text)
+static void add_program(void *to, char *text)
 {
+	struct options *options = to;
 	char *command = strchr(text, '=');
 
 	if (!command || command == text || !command[1])
@@ -392,8 +379,9 @@ static void add_program(struct options *options, char *text)
 	tests[nr_tests++] = (struct test){ text, program, 0, false, command };
 }
 
-static void choose_variants(struct options *options, char *text)
+static void choose_variants(void *to, char *text)
 {
+	struct options *options = to;
 	char *save = NULL;
 
 	options->variants_given = true;
@@ -428,72 +416,47 @@ static void find_variants(struct options *options)
 		    SKIP_LOCAL);
 }
 
-static void parse(struct options *options, int argc, char **argv)
+static void list_cases(void *to, char *text)
 {
-	static const struct option long_options[] = {
-		{ "case", required_argument, NULL, 'c' },
-		{ "program", required_argument, NULL, 'p' },
-		{ "variant", required_argument, NULL, 'v' },
-		{ "repeats", required_argument, NULL, 'r' },
-		{ "ms", required_argument, NULL, 'm' },
-		{ "dir", required_argument, NULL, 'd' },
-		{ "peer", no_argument, NULL, 'e' },
-		{ "mark", required_argument, NULL, 'k' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "list", no_argument, NULL, 'l' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int option;
+	(void)to;
+	(void)text;
+	for (size_t i = 0; i < nr_tests; i++)
+		puts(tests[i].name);
+	exit(EXIT_OK);
+}
 
-	*options = (struct options){ .repeats = 5, .ns = 100000000 };
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'c':
-			choose_case(options, optarg);
-			break;
-		case 'p':
-			add_program(options, optarg);
-			break;
-		case 'v':
-			choose_variants(options, optarg);
-			break;
-		case 'r':
-			options->repeats = (unsigned int)
-				parse_number("--repeats", optarg, 1, 10000);
-			break;
-		case 'm':
-			options->ns = 1000000ULL *
-				parse_number("--ms", optarg, 1, 1000000);
-			break;
-		case 'd':
-			options->folder = optarg;
-			break;
-		case 'k':
-			options->marked = parse_number("--mark", optarg, 1, 1000);
-			break;
-		case 'e':
-			options->peer = true;
-			break;
-		case 'j':
-			options->json = true;
-			break;
-		case 'l':
-			for (size_t i = 0; i < nr_tests; i++)
-				puts(tests[i].name);
-			exit(EXIT_OK);
-		case 'h':
-			fputs(help, stdout);
-			exit(EXIT_OK);
-		default:
-			die(EXIT_USAGE, "cannot use '%s'; cycle-bench --help lists the options",
-			    argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		die(EXIT_USAGE, "'%s' is not an option; cycle-bench --help lists them",
-		    argv[optind]);
+static void options_parse(struct options *o, int argc, char **argv)
+{
+	static const struct program program = {
+		"cycle-bench [options]",
+		"Times loops of memory system calls, one thread on one CPU.", NULL
+	};
+	const struct program_option list[] = {
+		CALL("case", "NAME", o, choose_case,
+		     "only this one (repeatable); --list shows the names"),
+		CALL("program", "NAME=COMMAND", o, add_program,
+		     "a case of that name: runs of a shell command, whose output\n"
+		     "is dropped (repeatable)"),
+		CALL("variant", "LIST", o, choose_variants,
+		     "plain,fpr,fpr-skip (all that the kernel has)"),
+		NUMBER("repeats", "N", &o->repeats, 1, 10000,
+		       "repeats, all cases in turn (5)"),
+		NUMBER("ms", "N", &o->ms, 1, 1000000, "length of a sample (100)"),
+		TEXT("dir", "DIR", &o->folder, "make the test file here ($TMPDIR, /tmp)"),
+		FLAG("peer", &o->peer,
+		     "with a thread on another CPU that does nothing, so that there\n"
+		     "is somebody to interrupt; each sample lies between marks, for\n"
+		     "a plugin that counts instructions"),
+		NUMBER("mark", "N", &o->marked, 1, 1000,
+		       "only N operations of each case, between marks for a plugin\n"
+		       "of the emulator: `ceasefire bench instructions --profile`"),
+		FLAG("json", &o->json, "JSON lines instead of text"),
+		CALL("list", NULL, NULL, list_cases, "the names of the cases"),
+		{ 0 }
+	};
+
+	*o = (struct options){ .repeats = 5, .ms = 100 };
+	parse_options(&program, list, argc, argv);
 }
 
 int main(int argc, char **argv)
@@ -503,7 +466,7 @@ int main(int argc, char **argv)
 
 	set_program_name("cycle-bench");
 	fix_addresses(argv);
-	parse(&options, argc, argv);
+	options_parse(&options, argc, argv);
 	find_variants(&options);
 	atexit(restore);
 	signal(SIGINT, stop_on_signal);
@@ -513,7 +476,7 @@ int main(int argc, char **argv)
 	if (options.peer)
 		start_peer();
 	if (options.json)
-		print_environment_json("cycle-bench", stdout);
+		print_environment_json(stdout);
 
 	for (unsigned int repeat = 0; repeat < options.repeats; repeat++) {
 		for (size_t i = 0; i < nr_tests; i++) {
@@ -523,7 +486,7 @@ int main(int argc, char **argv)
 				continue;
 			if (!counts[i])
 				counts[i] = test->command ? 1 :
-					    calibrate(test, options.ns);
+					    calibrate(test, options.ms * 1000000);
 			for (enum variant v = 0; v < VARIANTS; v++) {
 				if (options.variants[v] &&
 				    (v == PLAIN || test->fpr))

@@ -9,7 +9,7 @@
  *                      number of its instructions,
  *         total=FILE   has the number of instructions: 8 bytes.
  * Who:  `ceasefire bench instructions --profile` (out), see
- *       cli/ceasefire/bench/steps.py; `beside-cost` (total), beside.py.
+ *       cli/ceasefire/bench/cost/profile.py; `beside-cost` (total), cost/marked.py.
  *
  * The declarations are the part of QEMU's plugin interface, version 1 (QEMU 4.2
  * to 8), that is used here; Debian has no package with the header. All CPUs are

@@ -3,20 +3,26 @@
 #ifndef MUNMAP_OPTIONS_H
 #define MUNMAP_OPTIONS_H
 
+#include "../common/modes.h"
+
 #include <stdbool.h>
 
 #define MAX_FILES 64
 #define MAX_THREADS 512
 
-enum mode {
-	MODE_OFF,		/* plain mmap */
-	MODE_ON,		/* MAP_FPR */
-	MODE_IDEAL_COMPUTE,	/* the I/O threads are in another process */
-	MODE_IDEAL_IO,		/* each I/O thread is alone in a process */
-	MODES,
+/* Where the threads that do I/O are. */
+enum layout {
+	LAYOUT_TOGETHER,	/* in the process of those who compute */
+	LAYOUT_IDEAL_COMPUTE,	/* in another process */
+	LAYOUT_IDEAL_IO,	/* each alone in a process */
 };
 
-extern const char *const mode_names[MODES];
+/* A mode of the kernel, or off with another layout. */
+struct run_mode {
+	const char *name;
+	enum layout layout;
+	const struct mode *mode;
+};
 
 enum access {
 	ACCESS_READ,
@@ -42,7 +48,7 @@ struct options {
 	bool pin;
 	bool fill;
 	bool json;
-	enum mode modes[MODES];
+	struct run_mode modes[MAX_MODES];
 	unsigned int mode_count;
 	const char *paths[MAX_FILES];	/* --file */
 	unsigned int path_count;

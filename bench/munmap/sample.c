@@ -14,7 +14,6 @@
 #include "worker.h"
 
 #include "../common/util.h"
-#include "../../lib/include/ceasefire.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -67,15 +66,15 @@ static enum kind kind_of(const struct options *options, unsigned int thread)
  * Which process of the sample thread @thread of process @process belongs to.
  * Processes without threads are not started.
  */
-static unsigned int group_of(const struct options *options, enum mode mode,
+static unsigned int group_of(const struct options *options, enum layout layout,
 			     unsigned int process, unsigned int thread)
 {
 	unsigned int stride = options->threads + 1;
 	bool io = kind_of(options, thread) != KIND_COMPUTE;
 
-	if (mode == MODE_IDEAL_COMPUTE)
+	if (layout == LAYOUT_IDEAL_COMPUTE)
 		return process * stride + io;
-	if (mode == MODE_IDEAL_IO)
+	if (layout == LAYOUT_IDEAL_IO)
 		return process * stride + (io ? 1 + thread : 0);
 	return process * stride;
 }
@@ -88,7 +87,7 @@ static const int map_flags[ACCESSES] = {
 };
 
 static void plan(const struct options *options, const struct data *data,
-		 enum mode mode, struct control *control)
+		 const struct run_mode *mode, struct control *control)
 {
 	group_count = options->processes * (options->threads + 1);
 	groups = calloc(group_count, sizeof(*groups));
@@ -97,7 +96,7 @@ static void plan(const struct options *options, const struct data *data,
 	for (unsigned int p = 0; p < options->processes; p++) {
 		for (unsigned int t = 0; t < options->threads; t++) {
 			struct group *group =
-				&groups[group_of(options, mode, p, t)];
+				&groups[group_of(options, mode->layout, p, t)];
 			unsigned int index = p * options->threads + t;
 
 			group->jobs[group->count++] = (struct job){
@@ -107,7 +106,7 @@ static void plan(const struct options *options, const struct data *data,
 				.index = index,
 				.cpu = options->pin ? nth_cpu(index) : -1,
 				.flags = map_flags[options->access] |
-					 (mode == MODE_ON ? MAP_FPR : 0),
+					 mode->mode->map_flags,
 				.kind = kind_of(options, t),
 			};
 		}
@@ -262,7 +261,7 @@ static void summarize(struct sample *sample, const struct options *options,
 }
 
 void sample_take(struct sample *sample, const struct options *options,
-		 const struct data *data, enum mode mode)
+		 const struct data *data, const struct run_mode *mode)
 {
 	unsigned int threads = options->threads * options->processes;
 	uint64_t window = (uint64_t)(options->seconds * 1e9);

@@ -27,6 +27,6 @@ struct sample {
 };
 
 void sample_take(struct sample *sample, const struct options *options,
-		 const struct data *data, enum mode mode);
+		 const struct data *data, const struct run_mode *mode);
 
 #endif /* MUNMAP_SAMPLE_H */

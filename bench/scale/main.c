@@ -12,6 +12,7 @@
 #include "tests.h"
 
 #include "../common/environment.h"
+#include "../common/json.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -43,31 +44,31 @@ static int make_file(const struct options *options, unsigned int index)
 	return fd;
 }
 
-static double rate(const struct sample *sample)
+static void print_json(const struct options *options, const struct sample *sample,
+		       const struct mode *mode, unsigned int round)
 {
-	return (double)sample->operations * 1e9 / (double)sample->ns;
+	struct json json;
+
+	json_begin(&json, stdout, "scale");
+	json_string(&json, "test", options->test->name);
+	json_string(&json, "mode", mode->name);
+	json_unsigned(&json, "round", round);
+	json_unsigned(&json, "tasks", options->tasks);
+	json_string(&json, "kind", options->processes ? "processes" : "threads");
+	json_unsigned(&json, "pages", options->pages);
+	json_unsigned(&json, "operations", sample->operations);
+	json_real(&json, "rate", per_second(sample->operations, sample->ns), 3);
+	json_unsigned(&json, "least", sample->least);
+	json_unsigned(&json, "most", sample->most);
+	json_unsigned(&json, "peer_checks", sample->peer_checks);
+	json_unsigned(&json, "wrong", sample->wrong);
+	json_unsigned(&json, "ns", sample->ns);
+	counters_json(&json, &sample->counters);
+	json_end(&json);
 }
 
-static void print_json(const struct options *options,
-		       const struct sample *sample, bool fpr, unsigned int round)
-{
-	printf("{\"schema\":%d,\"type\":\"scale\",\"test\":\"%s\",\"mode\":\"%s\"",
-	       JSON_SCHEMA, options->test->name, fpr ? "on" : "off");
-	printf(",\"round\":%u,\"tasks\":%u,\"kind\":\"%s\",\"pages\":%u", round,
-	       options->tasks, options->processes ? "processes" : "threads",
-	       options->pages);
-	printf(",\"operations\":%" PRIu64 ",\"rate\":%.3f,\"least\":%" PRIu64
-	       ",\"most\":%" PRIu64, sample->operations, rate(sample),
-	       sample->least, sample->most);
-	printf(",\"peer_checks\":%" PRIu64 ",\"wrong\":%" PRIu64 ",\"ns\":%" PRIu64
-	       ",\"counters\":", sample->peer_checks, sample->wrong, sample->ns);
-	counters_print_json(&sample->counters, stdout);
-	printf("}\n");
-	fflush(stdout);
-}
-
-static void print_text(const struct options *options,
-		       const struct sample *sample, bool fpr, unsigned int round)
+static void print_text(const struct options *options, const struct sample *sample,
+		       const struct mode *mode, unsigned int round)
 {
 	int64_t received = counters_get(&sample->counters,
 					"nr_tlb_remote_flush_received");
@@ -75,7 +76,7 @@ static void print_text(const struct options *options,
 	printf("%s  %u %s  round %u  %-3s  %11.0f operations/s",
 	       options->test->name, options->tasks,
 	       options->processes ? "processes" : "threads", round,
-	       fpr ? "on" : "off", rate(sample));
+	       mode->name, per_second(sample->operations, sample->ns));
 	if (received >= 0 && sample->operations)
 		printf("  %.4f shootdowns received per operation",
 		       (double)received / (double)sample->operations);
@@ -96,22 +97,23 @@ int main(int argc, char **argv)
 
 	set_program_name("scale-bench");
 	options_parse(&options, argc, argv);
-	require_fpr_modes(&options.modes);
+	require_modes(&options.modes);
 	setrlimit(RLIMIT_CORE, &no_core);
 	for (unsigned int i = 0; options.test->wants_file && i < options.tasks; i++)
 		fds[i] = make_file(&options, i);
 	if (options.json)
-		print_environment_json("scale-bench", stdout);
+		print_environment_json(stdout);
 	for (unsigned int round = 0; round < options.rounds; round++) {
 		for (unsigned int i = 0; i < options.modes.count; i++) {
-			bool fpr = fpr_mode(&options.modes, round, i);
+			const struct mode *mode =
+				mode_in_turn(&options.modes, round, i);
 
-			sample_take(&sample, &options, fds, fpr);
+			sample_take(&sample, &options, fds, mode);
 			wrong += sample.wrong;
 			if (options.json)
-				print_json(&options, &sample, fpr, round);
+				print_json(&options, &sample, mode, round);
 			else
-				print_text(&options, &sample, fpr, round);
+				print_text(&options, &sample, mode, round);
 		}
 	}
 	if (wrong)

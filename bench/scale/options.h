@@ -3,6 +3,7 @@
 #ifndef SCALE_OPTIONS_H
 #define SCALE_OPTIONS_H
 
+#include "../common/modes.h"
 #include "../common/util.h"
 
 #define MAX_TASKS 512
@@ -16,7 +17,7 @@ struct options {
 	unsigned int pages;	/* of a mapping, and of the file of a task */
 	unsigned int rounds;
 	double seconds;
-	struct fpr_modes modes;
+	struct mode_list modes;
 	const char *folder;	/* of the files */
 	bool spoil;		/* leave wrong data behind, to be noticed */
 	bool json;

@@ -11,8 +11,6 @@
 #include "sample.h"
 #include "tests.h"
 
-#include "../../lib/include/ceasefire.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -29,7 +27,7 @@ static struct task tasks[MAX_TASKS];
 static pid_t children[MAX_TASKS];
 static unsigned int child_count;
 
-static void plan(const struct options *options, const int *fds, bool fpr,
+static void plan(const struct options *options, const int *fds, const struct mode *mode,
 		 struct control *control)
 {
 	for (unsigned int i = 0; i < options->tasks; i++) {
@@ -41,7 +39,7 @@ static void plan(const struct options *options, const int *fds, bool fpr,
 			.cpu = nth_cpu(i),
 			.peer_cpu = nth_cpu(i + 1),
 			.fd = options->test->wants_file ? fds[i] : -1,
-			.flags = fpr ? MAP_FPR : 0,
+			.flags = mode->map_flags,
 			.spoil = options->spoil,
 		};
 	}
@@ -186,7 +184,7 @@ static void sum_up(struct sample *sample, struct control *control,
 }
 
 void sample_take(struct sample *sample, const struct options *options,
-		 const int *fds, bool fpr)
+		 const int *fds, const struct mode *mode)
 {
 	uint64_t window = (uint64_t)(options->seconds * 1e9), begin;
 	static uint64_t before[MAX_TASKS], after[MAX_TASKS];
@@ -197,7 +195,7 @@ void sample_take(struct sample *sample, const struct options *options,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (control == MAP_FAILED)
 		die_errno("mmap");
-	plan(options, fds, fpr, control);
+	plan(options, fds, mode, control);
 	start(options);
 	wait_until_ready(control, options->tasks);
 	/* A tenth to run in. */

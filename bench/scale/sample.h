@@ -21,6 +21,6 @@ struct sample {
 
 /* @fds: the file of each task, if the test wants files. */
 void sample_take(struct sample *sample, const struct options *options,
-		 const int *fds, bool fpr);
+		 const int *fds, const struct mode *mode);
 
 #endif /* SCALE_SAMPLE_H */

@@ -13,6 +13,7 @@
 #include "values.h"
 
 #include "../common/environment.h"
+#include "../common/json.h"
 #include "../common/util.h"
 
 #include <errno.h>
@@ -49,17 +50,12 @@ static unsigned int count_mappings(const char *folder)
 	return count;
 }
 
-static double rate(const struct result *r)
+static void add_latency(struct json *json, const char *name, const struct latency *l)
 {
-	return (double)r->operations * 1e9 / (double)r->ns;
-}
-
-static void print_latency(const char *name, const struct latency *l)
-{
-	printf("\"%s\":{\"count\":%" PRIu64 ",\"p50\":%" PRIu64 ",\"p99\":%" PRIu64
-	       ",\"p999\":%" PRIu64 ",\"max\":%" PRIu64 "}", name, l->count,
-	       latency_quantile(l, 0.5), latency_quantile(l, 0.99),
-	       latency_quantile(l, 0.999), l->max);
+	json_open_object(json, name);
+	json_unsigned(json, "count", l->count);
+	latency_json_quantiles(json, l);
+	json_close_object(json);
 }
 
 static void print_json(const struct options *o, enum phase phase,
@@ -67,35 +63,37 @@ static void print_json(const struct options *o, enum phase phase,
 {
 	enum distribution distribution = o->distribution == DISTRIBUTIONS ?
 		workloads[phase].distribution : o->distribution;
+	struct json json;
 
-	printf("{\"schema\":%d,\"type\":\"ycsb\",\"engine\":\"%s\",\"workload\":\"%s\"",
-	       JSON_SCHEMA, o->engine->name, workloads[phase].name);
-	printf(",\"position\":%u,\"threads\":%u,\"value_size\":%zu,\"seed\":%"
-	       PRIu64 ",\"mmap\":%s,\"sync\":%s", position, o->threads,
-	       o->value_size, o->seed, o->mapped ? "true" : "false",
-	       o->sync ? "true" : "false");
+	json_begin(&json, stdout, "ycsb");
+	json_string(&json, "engine", o->engine->name);
+	json_string(&json, "workload", workloads[phase].name);
+	json_unsigned(&json, "position", position);
+	json_unsigned(&json, "threads", o->threads);
+	json_unsigned(&json, "value_size", o->value_size);
+	json_unsigned(&json, "seed", o->seed);
+	json_bool(&json, "mmap", o->mapped);
+	json_bool(&json, "sync", o->sync);
 	if (phase == LOAD)
-		printf(",\"batch\":%u", o->batch);
+		json_unsigned(&json, "batch", o->batch);
 	else
-		printf(",\"distribution\":\"%s\"",
-		       distribution_names[distribution]);
-	printf(",\"records\":%" PRIu64 ",\"mappings\":%u,\"wrong\":%" PRIu64,
-	       rows, count_mappings(o->folder), wrong);
-	printf(",\"ops\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"rate\":%.3f,\"latency\":{",
-	       result.operations, result.ns, rate(&result));
-	print_latency("all", &result.all);
+		json_string(&json, "distribution", distribution_names[distribution]);
+	json_unsigned(&json, "records", rows);
+	json_unsigned(&json, "mappings", count_mappings(o->folder));
+	json_unsigned(&json, "wrong", wrong);
+	json_unsigned(&json, "ops", result.operations);
+	json_unsigned(&json, "ns", result.ns);
+	json_real(&json, "rate", per_second(result.operations, result.ns), 3);
+	json_open_object(&json, "latency");
+	add_latency(&json, "all", &result.all);
 	for (unsigned int op = 0; op < OPERATIONS; op++) {
-		if (!result.latency[op].count)
-			continue;
-		putchar(',');
-		print_latency(operation_names[op], &result.latency[op]);
+		if (result.latency[op].count)
+			add_latency(&json, operation_names[op], &result.latency[op]);
 	}
-	printf("},");
-	latency_print_json(&result.all, stdout);
-	printf(",\"counters\":");
-	counters_print_json(&result.counters, stdout);
-	printf("}\n");
-	fflush(stdout);
+	json_close_object(&json);
+	latency_json(&json, &result.all);
+	counters_json(&json, &result.counters);
+	json_end(&json);
 }
 
 static void print_text(const struct options *o, enum phase phase, uint64_t rows)
@@ -106,7 +104,7 @@ static void print_text(const struct options *o, enum phase phase, uint64_t rows)
 
 	printf("%s %-4s  %9.0f %s/s  p50 %.1f  p99 %.1f  p99.9 %.1f us  %"
 	       PRIu64 " records", o->engine->name, workloads[phase].name,
-	       rate(&result), phase == LOAD ? "records" : "operations",
+	       per_second(result.operations, result.ns), phase == LOAD ? "records" : "operations",
 	       (double)latency_quantile(l, 0.5) / 1e3,
 	       (double)latency_quantile(l, 0.99) / 1e3,
 	       (double)latency_quantile(l, 0.999) / 1e3, rows);
@@ -225,7 +223,7 @@ int main(int argc, char **argv)
 	database = open_database(&o);
 	end_if_wrong();
 	if (o.json)
-		print_environment_json("ycsb-bench", stdout);
+		print_environment_json(stdout);
 	for (unsigned int i = 0; i < o.phase_count; i++) {
 		uint64_t wrong = atomic_load(&ledger.wrong), rows;
 

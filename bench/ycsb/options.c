@@ -8,77 +8,15 @@
 #include "options.h"
 #include "values.h"
 
+#include "../common/options.h"
 #include "../common/util.h"
 
-#include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MIB (UINT64_C(1) << 20)
 
-static const char help[] =
-"usage: ycsb-bench --dir DIR [options]\n"
-"Runs the core workloads of YCSB on a key-value store and checks all it reads.\n"
-"\n"
-"  --engine NAME      lmdb (default) or leveldb\n"
-"  --workload LIST    phases in this order: load, which makes the database, and\n"
-"                     a to f (load,a,b,c,f,d,e)\n"
-"  --dir DIR          of the database; it stays there\n"
-"  --records N        to load (100000)\n"
-"  --operations N     of a phase, all threads together (100000)\n"
-"  --seconds S        or: length of each phase but load\n"
-"  --threads N        (one for each CPU)\n"
-"  --value-size N     bytes (1000)\n"
-"  --batch N          records of a write while loading (1)\n"
-"  --only-loaded      trust that the database is as load left it: do not read\n"
-"                     all of it before and after (workload c alone)\n"
-"  --sync             each write waits for the disk\n"
-"  --distribution D   zipfian, latest or uniform for all phases (as YCSB has it)\n"
-"  --seed N           of all choices (1)\n"
-"  --mmap on|off      off, leveldb only: read with pread (on)\n"
-"  --map-size N       lmdb: MiB, the most that the database can become\n"
-"  --no-read-ahead    lmdb: for databases larger than memory\n"
-"  --cache N          leveldb: MiB of blocks that are not mapped (8)\n"
-"  --open-files N     leveldb: table files open at a time (1000)\n"
-"  --file-size N      leveldb: MiB of a table file (2)\n"
-"  --print-operations N  only print what one thread would do: operation, number\n"
-"                     and name of the key, length of a scan\n"
-"  --json             JSON lines instead of text\n"
-"\n"
-"Exit status: 0, 1 wrong data or an error, 2 wrong use.\n";
-
-enum { ENGINE = 256, WORKLOAD, DIR, RECORDS, OPERATIONS_, SECONDS, THREADS,
-       VALUE_SIZE, BATCH, ONLY_LOADED, SYNC, DISTRIBUTION, SEED, MMAP, MAP_SIZE,
-       NO_READ_AHEAD, CACHE, OPEN_FILES, FILE_SIZE, PRINT, JSON, HELP };
-
-static const struct option long_options[] = {
-	{ "engine", required_argument, NULL, ENGINE },
-	{ "workload", required_argument, NULL, WORKLOAD },
-	{ "dir", required_argument, NULL, DIR },
-	{ "records", required_argument, NULL, RECORDS },
-	{ "operations", required_argument, NULL, OPERATIONS_ },
-	{ "seconds", required_argument, NULL, SECONDS },
-	{ "threads", required_argument, NULL, THREADS },
-	{ "value-size", required_argument, NULL, VALUE_SIZE },
-	{ "batch", required_argument, NULL, BATCH },
-	{ "only-loaded", no_argument, NULL, ONLY_LOADED },
-	{ "sync", no_argument, NULL, SYNC },
-	{ "distribution", required_argument, NULL, DISTRIBUTION },
-	{ "seed", required_argument, NULL, SEED },
-	{ "mmap", required_argument, NULL, MMAP },
-	{ "map-size", required_argument, NULL, MAP_SIZE },
-	{ "no-read-ahead", no_argument, NULL, NO_READ_AHEAD },
-	{ "cache", required_argument, NULL, CACHE },
-	{ "open-files", required_argument, NULL, OPEN_FILES },
-	{ "file-size", required_argument, NULL, FILE_SIZE },
-	{ "print-operations", required_argument, NULL, PRINT },
-	{ "json", no_argument, NULL, JSON },
-	{ "help", no_argument, NULL, HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
-static void parse_engine(struct options *options, const char *text)
+static void read_engine(void *to, char *text)
 {
 	static const struct engine_ops *const engines[] = {
 		&engine_lmdb, &engine_leveldb,
@@ -86,7 +24,7 @@ static void parse_engine(struct options *options, const char *text)
 
 	for (size_t i = 0; i < sizeof(engines) / sizeof(*engines); i++) {
 		if (!strcmp(text, engines[i]->name)) {
-			options->engine = engines[i];
+			*(const struct engine_ops **)to = engines[i];
 			return;
 		}
 	}
@@ -109,8 +47,9 @@ static void add_phase(struct options *options, const char *word)
 	options->phases[options->phase_count++] = phase;
 }
 
-static void parse_phases(struct options *options, char *text)
+static void read_phases(void *to, char *text)
 {
+	struct options *options = to;
 	char *save = NULL;
 
 	options->phase_count = 0;
@@ -121,24 +60,26 @@ static void parse_phases(struct options *options, char *text)
 		die(EXIT_USAGE, "--workload wants at least one workload");
 }
 
-static enum distribution parse_distribution(const char *text)
+static void read_distribution(void *to, char *text)
 {
 	for (enum distribution d = 0; d < DISTRIBUTIONS; d++) {
-		if (!strcmp(text, distribution_names[d]))
-			return d;
+		if (!strcmp(text, distribution_names[d])) {
+			*(enum distribution *)to = d;
+			return;
+		}
 	}
 	die(EXIT_USAGE, "unknown distribution '%s': use zipfian, latest or uniform",
 	    text);
 }
 
-static bool parse_switch(const char *option, const char *text)
+static void read_mmap(void *to, char *text)
 {
 	if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
-		die(EXIT_USAGE, "%s wants on or off, not '%s'", option, text);
-	return text[1] == 'n';
+		die(EXIT_USAGE, "--mmap wants on or off, not '%s'", text);
+	*(bool *)to = text[1] == 'n';
 }
 
-static void check(const struct options *o, bool count_given)
+static void check(const struct options *o)
 {
 	bool lmdb = o->engine == &engine_lmdb;
 
@@ -150,7 +91,7 @@ static void check(const struct options *o, bool count_given)
 		die(EXIT_USAGE, "--dir is missing: where is the database to be?");
 	if (o->only_loaded && (o->phase_count != 1 || o->phases[0] != WORKLOAD_C))
 		die(EXIT_USAGE, "--only-loaded is for the workload c alone");
-	if (count_given && o->seconds > 0)
+	if (o->operations && o->seconds > 0)
 		die(EXIT_USAGE, "give --operations or --seconds, not both");
 	if (lmdb && !o->mapped)
 		die(EXIT_USAGE, "LMDB always maps its database: --mmap off is for leveldb");
@@ -160,91 +101,59 @@ static void check(const struct options *o, bool count_given)
 		die(EXIT_USAGE, "--map-size and --no-read-ahead are for lmdb");
 }
 
-static void apply(struct options *o, int option)
-{
-	switch (option) {
-	case ENGINE:
-		parse_engine(o, optarg);
-		break;
-	case WORKLOAD:
-		parse_phases(o, optarg);
-		break;
-	case DIR:
-		o->folder = optarg;
-		break;
-	case RECORDS:
-		o->records = parse_number("--records", optarg, 2, 1000000000);
-		break;
-	case SECONDS:
-		o->seconds = parse_seconds("--seconds", optarg);
-		break;
-	case THREADS:
-		o->threads = (unsigned int)
-			parse_number("--threads", optarg, 1, MAX_THREADS);
-		break;
-	case VALUE_SIZE:
-		o->value_size = parse_number("--value-size", optarg,
-					     LEAST_VALUE_SIZE, MOST_VALUE_SIZE);
-		break;
-	case BATCH:
-		o->batch = (unsigned int)
-			parse_number("--batch", optarg, 1, 100000);
-		break;
-	case ONLY_LOADED:
-		o->only_loaded = true;
-		break;
-	case SYNC:
-		o->sync = true;
-		break;
-	case DISTRIBUTION:
-		o->distribution = parse_distribution(optarg);
-		break;
-	case SEED:
-		o->seed = parse_number("--seed", optarg, 0, UINT64_MAX);
-		break;
-	case MMAP:
-		o->mapped = parse_switch("--mmap", optarg);
-		break;
-	case MAP_SIZE:
-		o->map_size = parse_number("--map-size", optarg, 1, 1 << 24) * MIB;
-		break;
-	case NO_READ_AHEAD:
-		o->no_read_ahead = true;
-		break;
-	case CACHE:
-		o->cache = parse_number("--cache", optarg, 1, 1 << 20) * MIB;
-		break;
-	case OPEN_FILES:
-		/* LevelDB makes more of fewer. */
-		o->open_files = (unsigned int)
-			parse_number("--open-files", optarg, 74, 50000);
-		break;
-	case FILE_SIZE:
-		o->file_size = parse_number("--file-size", optarg, 1, 1024) * MIB;
-		break;
-	case PRINT:
-		o->print = parse_number("--print-operations", optarg, 1,
-					1000000000);
-		break;
-	case JSON:
-		o->json = true;
-		break;
-	case HELP:
-		fputs(help, stdout);
-		exit(EXIT_OK);
-	}
-}
-
-void options_parse(struct options *options, int argc, char **argv)
+void options_parse(struct options *o, int argc, char **argv)
 {
 	static char default_phases[] = "load,a,b,c,f,d,e";
-	bool count_given = false;
-	int option;
+	static const struct program program = {
+		"ycsb-bench --dir DIR [options]",
+		"Runs the core workloads of YCSB on a key-value store and checks all it reads.",
+		NULL
+	};
+	const struct program_option list[] = {
+		CALL("engine", "NAME", &o->engine, read_engine, "lmdb (default) or leveldb"),
+		CALL("workload", "LIST", o, read_phases,
+		     "phases in this order: load, which makes the database, and\n"
+		     "a to f (load,a,b,c,f,d,e)"),
+		TEXT("dir", "DIR", &o->folder, "of the database; it stays there"),
+		NUMBER("records", "N", &o->records, 2, 1000000000, "to load (100000)"),
+		NUMBER("operations", "N", &o->operations, 1, 1000000000000,
+		       "of a phase, all threads together (100000)"),
+		DURATION("seconds", &o->seconds, "or: length of each phase but load"),
+		NUMBER("threads", "N", &o->threads, 1, MAX_THREADS, "(one for each CPU)"),
+		NUMBER("value-size", "N", &o->value_size, LEAST_VALUE_SIZE, MOST_VALUE_SIZE,
+		       "bytes (1000)"),
+		NUMBER("batch", "N", &o->batch, 1, 100000,
+		       "records of a write while loading (1)"),
+		FLAG("only-loaded", &o->only_loaded,
+		     "trust that the database is as load left it: do not read\n"
+		     "all of it before and after (workload c alone)"),
+		FLAG("sync", &o->sync, "each write waits for the disk"),
+		CALL("distribution", "D", &o->distribution, read_distribution,
+		     "zipfian, latest or uniform for all phases (as YCSB has it)"),
+		NUMBER("seed", "N", &o->seed, 0, UINT64_MAX, "of all choices (1)"),
+		CALL("mmap", "on|off", &o->mapped, read_mmap,
+		     "off, leveldb only: read with pread (on)"),
+		NUMBER("map-size", "N", &o->map_size, 1, 1 << 24,
+		       "lmdb: MiB, the most that the database can become"),
+		FLAG("no-read-ahead", &o->no_read_ahead,
+		     "lmdb: for databases larger than memory"),
+		NUMBER("cache", "N", &o->cache, 1, 1 << 20,
+		       "leveldb: MiB of blocks that are not mapped (8)"),
+		/* LevelDB makes more of fewer. */
+		NUMBER("open-files", "N", &o->open_files, 74, 50000,
+		       "leveldb: table files open at a time (1000)"),
+		NUMBER("file-size", "N", &o->file_size, 1, 1024,
+		       "leveldb: MiB of a table file (2)"),
+		NUMBER("print-operations", "N", &o->print, 1, 1000000000,
+		       "only print what one thread would do: operation, number and\n"
+		       "name of the key, length of a scan"),
+		FLAG("json", &o->json, "JSON lines instead of text"),
+		{ 0 }
+	};
 
-	*options = (struct options){
+	*o = (struct options){
 		.engine = &engine_lmdb,
 		.records = 100000,
-		.operations = 100000,
 		.threads = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN),
 		.batch = 1,
 		.value_size = 1000,
@@ -252,22 +161,12 @@ void options_parse(struct options *options, int argc, char **argv)
 		.distribution = DISTRIBUTIONS,
 		.mapped = true,
 	};
-	parse_phases(options, default_phases);
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		if (option == '?')
-			die(EXIT_USAGE, "cannot use '%s'; ycsb-bench --help lists the options",
-			    argv[optind - 1]);
-		if (option == OPERATIONS_) {
-			options->operations = parse_number("--operations", optarg,
-							   1, 1000000000000);
-			count_given = true;
-		} else {
-			apply(options, option);
-		}
-	}
-	if (optind < argc)
-		die(EXIT_USAGE, "'%s' is not an option; the folder is given with --dir",
-		    argv[optind]);
-	check(options, count_given);
+	read_phases(o, default_phases);
+	parse_options(&program, list, argc, argv);
+	check(o);
+	if (!o->operations)
+		o->operations = 100000;
+	o->map_size *= MIB;
+	o->cache *= MIB;
+	o->file_size *= MIB;
 }

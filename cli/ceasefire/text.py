@@ -7,7 +7,6 @@ writing round, bytes that are no UTF-8. All of these are shown, none is sent. Al
 goes through here, see output.py and errors.py.
 """
 
-import html
 import shlex
 from collections.abc import Iterable
 
@@ -40,11 +39,6 @@ def lines_of(data: bytes) -> list[str]:
     """Return the lines of what a program has printed, each fit to be printed; no empty last one."""
     found = decoded(data).split("\n")
     return [shown(line.removesuffix("\r")) for line in (found if found[-1] else found[:-1])]
-
-
-def html_text(text: str) -> str:
-    """Return a text for a page, between tags or in an attribute."""
-    return html.escape(shown(text))
 
 
 def quoted(words: Iterable[str]) -> str:

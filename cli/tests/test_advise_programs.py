@@ -12,7 +12,7 @@ from statistics import median
 
 import pytest
 
-from ceasefire.bench.suite import plan
+from ceasefire.bench.measure import programs
 from ceasefire.paths import build_dir
 from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.spec import parse_disk
@@ -33,14 +33,14 @@ sent() { sed -n 's/^nr_tlb_remote_flush //p' /proc/vmstat; }
 $ADVISE --json -o /run/page -- $RUN_OFF >/dev/null || exit 1
 echo "page $(cat /run/page)"
 [ "$KERNEL" = run ] || exit 0
-$RUN_ON >/dev/null || exit 1
+$RUN_FPR >/dev/null || exit 1
 for round in $(seq $ROUNDS); do
   a=$(sent); $RUN_OFF >/run/off || exit 1
-  b=$(sent); $RUN_ON >/run/on || exit 1
+  b=$(sent); $RUN_FPR >/run/fpr || exit 1
   c=$(sent)
   echo "sent $((b - a)) $((c - b))"
   echo "off $(tail -n 1 /run/off)"
-  echo "on $(tail -n 1 /run/on)"
+  echo "fpr $(tail -n 1 /run/fpr)"
 done
 """
 
@@ -48,10 +48,10 @@ done
 def command(program: str, way: str) -> str:
     """Return the load, and what it is started by."""
     if program == "ripgrep":
-        return f"fpr-run {way} rg --mmap -j2 --no-ignore --count-matches struct files"
+        return f"mode-run {way} rg --mmap -j2 --no-ignore --count-matches struct files"
     words = ["-m", "ceasefire.bench.apps.apache", "--seconds", "3", "--cpus", "2"]
     return shlex.join(
-        ["env", f"PYTHONPATH={ROOT / 'cli'}", sys.executable, *words, "--with", f"fpr-run {way}"]
+        ["env", f"PYTHONPATH={ROOT / 'cli'}", sys.executable, *words, "--with", f"mode-run {way}"]
     )
 
 
@@ -63,7 +63,7 @@ def guest(program: str, kernel: str) -> list[str]:
         "KERNEL": kernel,
         "DISK": DISK,
         "ROUNDS": str(ROUNDS),
-        "PATH": plan.search_path(),
+        "PATH": programs.search_path(),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
     lines += [
@@ -75,7 +75,7 @@ def guest(program: str, kernel: str) -> list[str]:
     for name, value in (
         ("$ADVISE", f"{ROOT}/ceasefire advise"),
         ("$RUN_OFF", command(program, "off")),
-        ("$RUN_ON", command(program, "on")),
+        ("$RUN_FPR", command(program, "fpr")),
     ):
         script = script.replace(name, value)
     spec = GuestSpec(
@@ -105,24 +105,24 @@ def removed(program: str, lines: list[str]) -> float:
     sent = [tuple(map(int, x.split()[1:])) for x in lines if x.startswith("sent ")]
     assert len(sent) == ROUNDS
     if program == "ripgrep":
-        return median(1 - on / off for off, on in sent)
+        return median(1 - fpr / off for off, fpr in sent)
     loads = {
         way: [json.loads(x.partition(" ")[2]) for x in lines if x.startswith(f"{way} {{")]
-        for way in ("off", "on")
+        for way in ("off", "fpr")
     }
     assert not any(load["wrong"] for way in loads.values() for load in way)
     each = {
         way: [load["counters"]["nr_tlb_remote_flush"] / load["operations"] for load in found]
         for way, found in loads.items()
     }
-    return float(median(1 - on / off for off, on in zip(each["off"], each["on"], strict=True)))
+    return float(median(1 - fpr / off for off, fpr in zip(each["off"], each["fpr"], strict=True)))
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
 def program(request: pytest.FixtureRequest) -> str:
     """Return a program that is installed."""
     needed = {"apache": ("apache2", "wrk"), "ripgrep": ("rg",)}[request.param]
-    lost = [name for name in needed if shutil.which(name, path=plan.search_path()) is None]
+    lost = [name for name in needed if shutil.which(name, path=programs.search_path()) is None]
     assert not lost, f"{lost[0]} is missing: make deps-bench"
     return str(request.param)
 

@@ -1,55 +1,171 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures of `ceasefire bench`: planning, ratios, tables, plots, from made-up samples."""
+"""The parts of `ceasefire bench` that are no suites: `munmap`, made of options, and `instructions`;
+and how the rooms of the package lie.
+"""
 
 import argparse
+import ast
 import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ceasefire.bench import instructions, munmap, plan, records, report, steps, store
-from ceasefire.bench.analyze import figures_of
+from ceasefire import counters
+from ceasefire.__main__ import main
+from ceasefire.bench.catalog import spec
+from ceasefire.bench.cost import count, profile
+from ceasefire.bench.figures import compare, ideal
+from ceasefire.bench.measure import machine, runner, schedule
+from ceasefire.bench.results import store
+from ceasefire.bench.verbs import instructions, munmap, options, run
 from ceasefire.errors import Failure, Unsupported, UsageError
 
+# As ceasefire/bench/__init__.py has them: each knows those before it only.
+ROOMS = [
+    "latency",
+    "results",
+    "catalog",
+    "apps",
+    "measure",
+    "cost",
+    "figures",
+    "report",
+    "verbs",
+    "cli",
+]
 
-def host(cpus: int = 2, comparable: bool = True) -> dict[str, object]:
-    """Return a host line."""
-    where = "in a guest with emulated CPUs (TCG)"
+
+def test_rooms_know_those_before_them_only(root: Path) -> None:
+    folder = root / "cli" / "ceasefire" / "bench"
+    seen = set()
+    for path in folder.rglob("*.py"):
+        room = path.relative_to(folder).with_suffix("").parts[0]
+        if room == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            names = [f"{module}.{a.name}" for a in getattr(node, "names", [])]
+            for name in names if module.startswith("ceasefire.bench") else ():
+                other = name.split(".")[2]
+                seen.add((room, other))
+                assert ROOMS.index(other) <= ROOMS.index(room), f"{path}: {name}"
+    assert {("verbs", "measure"), ("report", "figures"), ("measure", "results")} <= seen
+
+
+def munmap_options(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    munmap.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+VALUES = {"cpus": "8", "seconds": "2", "disk": "/disk", "work": "/work"}
+
+
+def test_munmap_is_the_benchmark_of_the_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "host_cpus", lambda: 8)
+    words = ["--cases", "2", "--rounds", "3", "--cpus", "8"]
+    suite = munmap.suite_of(munmap_options(*words))
+    (bench,) = suite.benchmarks
+    known = spec.load_all()[0]["munmap-2"]
+    assert (suite.rounds, suite.seconds) == (3, 2.0)
+    assert bench.name == "munmap-2" and bench.metrics == known.metrics
+    for mode in ("off", "fpr"):
+        assert bench.shell_command(mode, VALUES) == known.shell_command(mode, VALUES)
+    assert bench.shell_command("ideal-io", VALUES).endswith("--file /disk --fill --mode ideal-io")
+
+
+def test_munmap_takes_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "host_cpus", lambda: 2)
+    words = ["--cpus", "2,8", "--processes", "1,4", "--pages", "3", "--cases", "4,5"]
+    suite = munmap.suite_of(munmap_options(*words, "--disk", "brd-ext4"))
+    boots = schedule.boots(suite)
+    assert [(b.guest.cpus, b.guest.memory) for b in boots] == [(2, "832M"), (8, "1024M")]
+    assert [bench.name for bench in boots[1].benchmarks] == [
+        "munmap-4-pages-3",
+        "munmap-5-pages-3",
+        "munmap-4-processes-4-pages-3",
+        "munmap-5-processes-4-pages-3",
+    ]
+    command = boots[1].benchmarks[2].shell_command("fpr", VALUES)
+    assert "--case 4 --threads 2 --processes 4" in command
+    assert "--pages 3 --dir /work --mode fpr" in command
+    assert boots[1].guest.disks == ("brd-ext4",)
+
+
+def test_modes_of_the_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "host_cpus", lambda: 2)
+    suite = munmap.suite_of(munmap_options("--cases", "1,2,5"))
+    modes = {bench.name: tuple(bench.modes()) for bench in suite.benchmarks}
+    assert modes["munmap-1"] == ("off", "fpr", "ideal-io")
+    assert modes["munmap-2"] == ("off", "fpr", "ideal-compute", "ideal-io")
+    assert modes["munmap-5"] == ("off", "fpr", "ideal-io")
+    args = munmap_options("--cases", "2", "--cpus", "8", "--kernel", "stock")
+    suite = munmap.suite_of(args)
+    (boot,) = schedule.boots(suite, chosen=run.chosen_modes(suite, args))
+    assert {mode for _, mode, _ in boot.samples} == {"off"}
+
+
+@pytest.mark.parametrize(
+    ("case", "cpus", "processes", "threads"),
+    [(1, 2, 1, 2), (2, 16, 8, 2), (1, 2, 8, 2), (4, 6, 2, 2), (1, 6, 2, 3), (5, 8, 1, 8)],
+)
+def test_threads_are_divided_between_processes(
+    case: int, cpus: int, processes: int, threads: int
+) -> None:
+    assert munmap.threads(case, cpus, processes) == threads
+
+
+def test_in_place_needs_fpr_and_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "host_cpus", lambda: 2)
+    monkeypatch.setattr(counters, "enabled", lambda: False)
+    with pytest.raises(Unsupported, match="no FPR"):
+        munmap.check_in_place([2])
+    monkeypatch.setattr(counters, "enabled", lambda: True)
+    munmap.check_in_place([2])
+    with pytest.raises(UsageError, match="only 2 CPUs"):
+        munmap.check_in_place([2, 4])
+    (bench,) = munmap.suite_of(munmap_options("--cases", "2", "--in-place")).benchmarks
+    assert bench.disks == () and "ideal-io" in bench.modes()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--cases", "6"],
+        ["--cpus", "1"],
+        ["--pages", "1,2"],
+        ["--seconds", "0"],
+        ["--rounds", "0"],
+        ["--dir", "/tmp"],
+    ],
+)
+def test_wrong_options_of_munmap(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "munmap", *words]) == 2
+    out, err = capsys.readouterr()
+    assert not out and len(err.splitlines()) == 1
+
+
+HOST = {
+    "type": "host",
+    "where": "in a guest with emulated CPUs (TCG)",
+    "host_cpus": 2,
+    "cpus": 2,
+    "comparable": True,
+}
+
+
+def sample(mode: str, number: int, io: float, compute: float, received: int) -> dict[str, Any]:
+    """Return a sample with a window of one second."""
     return {
-        "schema": 1,
-        "type": "host",
-        "where": where,
-        "host_cpus": 2,
-        "cpus": cpus,
-        "comparable": comparable,
-    }
-
-
-def sample(
-    mode: str,
-    number: int,
-    io: float,
-    compute: float,
-    received: int,
-    *,
-    case: int = 2,
-    wrong: int = 0,
-) -> dict[str, object]:
-    """Return a line of munmap-bench with a window of one second."""
-    return {
-        "schema": 1,
-        "type": "munmap",
-        "case": case,
+        "type": "sample",
+        "benchmark": "munmap-2",
         "mode": mode,
         "round": number,
-        "processes": 1,
-        "threads": 2,
-        "pages": 1,
-        "wrong": wrong,
-        "ns": 10**9,
-        "io": {"threads": 1, "ops": int(io), "rate": io},
-        "compute": {"threads": 1, "ops": int(compute), "rate": compute},
+        "metrics": {"I/O": io, "compute": compute},
+        "operations": io,
         "counters": {
             "nr_tlb_remote_flush_received": received,
             "fpr_drain_age": received,
@@ -60,155 +176,138 @@ def sample(
 
 # The second round is twice as slow for everybody.
 LINES = [
-    host(),
+    HOST,
     sample("off", 0, 100, 1000, 100),
-    sample("on", 0, 200, 1200, 0),
+    sample("fpr", 0, 200, 1200, 0),
     sample("ideal-compute", 0, 200, 1200, 0),
-    sample("on", 1, 80, 660, 1),
+    sample("fpr", 1, 80, 660, 1),
     sample("ideal-compute", 1, 100, 600, 0),
     sample("off", 1, 50, 500, 50),
 ]
 
 
-def write(folder: Path, lines: list[dict[str, object]]) -> None:
-    """Write a results file."""
-    text = "".join(json.dumps(line) + "\n" for line in lines)
+def write(folder: Path, lines: list[dict[str, Any]]) -> store.Results:
+    """Write results and read them."""
+    text = "".join(json.dumps({"schema": 2, **line}) + "\n" for line in lines)
     (folder / store.LINES).write_text(text, encoding="utf-8")
+    return store.read(folder)
 
 
-def test_ratios_compare_samples_of_the_same_round() -> None:
-    (figure,) = figures_of(records.munmap_samples(LINES))
-    assert figure.io_vs_off is not None and figure.compute_vs_off is not None
-    assert (figure.io_vs_off.low, figure.io_vs_off.high) == pytest.approx((1.6, 2.0))
-    assert figure.io_vs_off.median == pytest.approx(1.8)
-    assert figure.compute_vs_off.median == pytest.approx((1.2 + 1.32) / 2)
-    assert figure.compute_vs_ideal is not None
-    assert figure.compute_vs_ideal.median == pytest.approx(1.05)
-    assert figure.io_vs_ideal is None
+def test_what_is_reached_is_against_the_ideal_of_the_same_round(tmp_path: Path) -> None:
+    found = write(tmp_path, LINES)
+    (near,) = ideal.reached(found)
+    assert (near.metric, near.ideal) == ("compute", "ideal-compute")
+    assert near.ratio.middle == pytest.approx((1.0 + 1.1) / 2)
+    alone = [{**line, "mode": "ideal-io"} for line in LINES if line.get("mode") == "off"]
+    near_both = ideal.reached(write(tmp_path, [*LINES, *alone]))
+    assert [(r.metric, r.ideal) for r in near_both] == [
+        ("compute", "ideal-compute"),
+        ("I/O", "ideal-io"),
+    ]
+    without = [line for line in [*LINES, *alone] if line.get("mode") != "ideal-compute"]
+    assert {r.ideal for r in ideal.reached(write(tmp_path, without))} == {"ideal-io"}
 
 
-def test_received_is_summed_over_the_rounds() -> None:
-    (figure,) = figures_of(records.munmap_samples(LINES))
-    assert figure.received_off == pytest.approx(1.0)
-    assert figure.received_on == pytest.approx(1 / 280)
-    assert figure.received_percent == pytest.approx(100 / 280)
-
-
-def test_no_ratios_with_more_cpus_than_the_host() -> None:
-    lines = [host(8, comparable=False), *LINES[1:]]
-    (figure,) = figures_of(records.munmap_samples(lines))
-    assert figure.io_vs_off is None and figure.compute_vs_ideal is None
-    assert figure.received_off == pytest.approx(1.0)
-    assert any("more CPUs than the host" in note for note in report.notes([figure], lines))
-
-
-def test_report_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, [*LINES, sample("off", 0, 10, 0, 5, case=1), sample("on", 0, 20, 0, 0, case=1)])
-    words = {"html": None, "markdown": None, "template": None}
-    assert report.main(argparse.Namespace(folder=[str(tmp_path)], **words)) == 0
+def test_both_tables_and_what_was_settled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, LINES)
+    assert main(["bench", "compare", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "1 flushes settled what was owed in 3 s: age 1." in out
-    assert "1.80 (1.60..2.00)" in out and "emulated" in out.lower()
-    assert (tmp_path / report.TABLE).read_text(encoding="utf-8").splitlines()[0] in out
-    for name in ("case-1.svg", "case-1.png", "case-2.svg", "case-2.png"):
-        assert (tmp_path / name).stat().st_size > 1000
+    assert "1 flushes settled what was owed, of 280 operations: age 1." in out
+    for words in ("1.80", "(1.60..2.00)", "1.05", "(1.00..1.10)"):
+        assert words in out
+    assert "compute" in out and "I/O" in out
+    assert compare.settled(store.read(tmp_path).samples[:1]) == ""
 
 
-def test_wrong_data_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, [*LINES, sample("on", 2, 1, 1, 0, wrong=3)])
-    assert report.show(tmp_path) == 1
-    assert "WRONG DATA" in capsys.readouterr().out
+def test_one_mode_alone_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = write(tmp_path, [line for line in LINES if line.get("mode") in (None, "off")])
+    assert compare.comparisons(found) == []
+    assert main(["bench", "compare", str(tmp_path)]) == 0
+    rows = [line.split()[:6] for line in capsys.readouterr().out.splitlines()]
+    assert ["munmap-2", "2", "off", "1.00000", "1.00000", "100.00"] in rows
+    assert main(["bench", "compare", "--against", "fpr", str(tmp_path)]) == 1
 
 
 def test_results_of_another_format_are_refused(tmp_path: Path) -> None:
-    write(tmp_path, [{"schema": 99, "type": "munmap"}])
-    with pytest.raises(Failure, match="not of format 1"):
-        report.show(tmp_path)
-    (tmp_path / store.LINES).write_text("no json\n", encoding="utf-8")
-    with pytest.raises(Failure, match="not a line"):
-        report.show(tmp_path)
+    (tmp_path / store.LINES).write_text('{"schema": 1, "type": "munmap"}\n', encoding="utf-8")
+    with pytest.raises(Failure, match="not of format 2"):
+        store.read(tmp_path)
 
 
-def test_results_are_never_overwritten(tmp_path: Path) -> None:
+def test_results_are_continued_or_refused_but_never_overwritten(tmp_path: Path) -> None:
     write(tmp_path, LINES)
     with pytest.raises(UsageError, match="results already"):
-        store.ResultFolder("munmap", str(tmp_path))
+        store.Folder(str(tmp_path), "instructions", fresh=True)
+    store.Folder(str(tmp_path), "munmap").add(sample("fpr", 2, 1, 1, 1))
+    assert len(store.read(tmp_path).samples) == len(LINES)
 
 
 @pytest.mark.parametrize(
     ("text", "numbers"), [("1-5", [1, 2, 3, 4, 5]), ("2,8,16", [2, 8, 16]), ("3,1-3", [3, 1, 2])]
 )
 def test_lists_of_numbers(text: str, numbers: list[int]) -> None:
-    assert plan.parse_numbers("--cpus", text, 1, 64) == numbers
+    assert options.numbers("--cpus", text, 1, 64) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "0", "65", "5-1", "a", "1-", "-3", "1,,2"])
 def test_bad_lists_of_numbers(text: str) -> None:
     with pytest.raises(UsageError):
-        plan.parse_numbers("--cpus", text, 1, 64)
-
-
-@pytest.mark.parametrize(
-    ("case", "cpus", "processes", "threads"),
-    [(1, 2, 1, 2), (2, 16, 8, 2), (1, 2, 8, 2), (4, 6, 2, 2), (1, 6, 2, 3), (5, 8, 1, 8)],
-)
-def test_threads_are_divided_between_processes(
-    case: int, cpus: int, processes: int, threads: int
-) -> None:
-    assert plan.Run(case, cpus, processes, ("off",)).threads == threads
-
-
-def test_modes_of_the_cases() -> None:
-    modes = {r.case: r.modes for r in plan.runs_of([1, 2, 5], 2, [1], fpr=True, ideal=True)}
-    assert modes[1] == ("off", "on", "ideal-io")
-    assert modes[2] == ("off", "on", "ideal-compute", "ideal-io")
-    assert modes[5] == ("off", "on", "ideal-io")
-    assert plan.runs_of([2], 8, [1], fpr=False, ideal=False)[0].modes == ("off",)
-
-
-def test_the_limit_is_ten_times_the_usual_length() -> None:
-    settings = plan.Settings(pages=1, offsets=1, rounds=5, seconds=2)
-    runs = plan.runs_of([1, 2], 2, [1], fpr=True, ideal=True)
-    assert plan.time_limit(runs, settings) == pytest.approx(10 * plan.duration(runs, settings))
+        options.numbers("--cpus", text, 1, 64)
 
 
 def test_output_in_pieces_is_kept_whole(tmp_path: Path) -> None:
-    folder = store.ResultFolder("munmap", str(tmp_path / "out"))
-    sink = munmap.LineSink(folder, "2 CPUs", 6)
-    text = "".join(json.dumps(line) + "\n" for line in LINES).encode()
+    folder = store.Folder(str(tmp_path / "out"), "munmap")
+    told = runner.Progress(6, 1.0)
+    sink = runner.Lines(folder, 2, told)
+    lines = [json.dumps({"schema": 2, **line}) + "\n" for line in LINES[1:]]
+    text = "noise\n".join(lines).encode()
     for at in range(0, len(text), 17):
         sink(text[at : at + 17])
-    assert sink.seen == 6
-    assert folder.lines.read_bytes() == text
+    assert told.done == 6
+    assert folder.lines.read_text(encoding="utf-8") == "".join(lines)
 
 
 def test_what_a_failed_program_means() -> None:
-    munmap.judge(0, "")
+    machine.judge(0, "")
     with pytest.raises(Unsupported, match="no FPR"):
-        munmap.judge(77, "munmap-bench: this kernel has no FPR\n")
+        machine.judge(77, "munmap-bench: this kernel has no FPR\n")
     with pytest.raises(UsageError):
-        munmap.judge(2, "munmap-bench: wrong\n")
+        machine.judge(2, "munmap-bench: wrong\n")
     with pytest.raises(Failure, match="status 9"):
-        munmap.judge(9, "")
+        machine.judge(9, "")
 
 
-def cycle(case: str, variant: str, ns: float) -> dict[str, object]:
+def cycle(case: str, variant: str, repeat: int, ns: float) -> str:
     """Return a line of cycle-bench."""
-    return {"schema": 1, "type": "cycle", "case": case, "variant": variant, "ns_per_op": ns}
+    line = {"schema": 1, "type": "cycle", "case": case, "variant": variant, "repeat": repeat}
+    return json.dumps({**line, "ops": 5, "ns_per_op": ns, "counters": {"fpr_skip": 1}})
 
 
-def test_costs_are_against_the_stock_kernel(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [
-        {"schema": 1, "type": "host", "kernel_kind": "stock", "boot": 0},
-        *(cycle("mmap", "plain", ns) for ns in (1000.0, 1010.0, 1001.0)),
-        {"schema": 1, "type": "host", "kernel_kind": "run", "boot": 0},
-        *(cycle("mmap", "fpr", ns) for ns in (900.0, 901.0, 899.0)),
-    ]
-    costs = instructions.costs_of(records.cycle_samples(lines))
-    assert costs["mmap", "stock", "plain"] == instructions.Cost(1000.0, 1001.0)
+def test_costs_are_against_the_stock_kernel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stock = [cycle("mmap", "plain", n, ns) for n, ns in enumerate((1000.0, 1010.0, 1001.0))]
+    fpr = [cycle("mmap", "fpr", n, ns) for n, ns in enumerate((900.0, 901.0, 899.0))]
+    noise = ["noise", '{"type": "environment"}', '{"type": "cycle", "case": "x"}']
+    boots: list[tuple[str, list[str]]] = [("stock", [*noise, *stock]), ("run", fpr)]
+    lines: list[Mapping[str, Any]] = []
+    for number, (kernel, printed) in enumerate(boots):
+        lines.append({**HOST, "kernel_kind": kernel, "cpus": 1})
+        lines += count.samples_in(printed, 3 * number)
+    found = write(tmp_path, [dict(line) for line in lines])
+    assert [s.round for s in found.samples] == [0, 1, 2, 3, 4, 5]
+    costs = count.costs_of(found.samples)
+    assert costs["mmap", "stock", "plain"] == count.Cost(1000.0, 1001.0)
     instructions.print_costs(costs)
     out = capsys.readouterr().out
     assert "89.91 %" in out and out.index("stock") < out.index("fpr")
+
+
+def test_every_other_boot_has_the_other_order() -> None:
+    plan = count.Plan("x", ["run", "stock"], 3, 5, 100, [])
+    assert plan.order() == ["run", "stock", "stock", "run", "run", "stock"]
 
 
 @pytest.mark.parametrize(("more", "verdict"), [(1.004, "pass"), (1.006, "fail")])
@@ -217,9 +316,9 @@ def test_idle_cost_has_a_limit(
 ) -> None:
     costs = {}
     for case in instructions.IDLE_CASES:
-        costs[case, "stock", "plain"] = instructions.Cost(1000, 1000)
-        costs[case, "run", "plain"] = instructions.Cost(1000, 1000)
-    costs["page-fault", "run", "plain"] = instructions.Cost(1000, 1000 * more)
+        costs[case, "stock", "plain"] = count.Cost(1000, 1000)
+        costs[case, "run", "plain"] = count.Cost(1000, 1000)
+    costs["page-fault", "run", "plain"] = count.Cost(1000, 1000 * more)
     worst = instructions.print_idle(costs)
     assert worst == pytest.approx(100 * more - 100)
     assert (worst > instructions.IDLE_LIMIT_PERCENT) == (verdict == "fail")
@@ -232,19 +331,19 @@ def test_steps_are_counted_by_function() -> None:
         f"{start + offset:x} {kind} {name}"
         for offset, kind, name in ((0, "T", "entry"), (0x100, "t", "work"), (0x200, "D", "data"))
     )
-    symbols = steps.Symbols(names)
+    symbols = profile.Symbols(names)
     blocks = [(0x400000, 3), (start, 5), (start + 0x100, 7), (start + 0x110, 1), (start + 8, 2)]
     data = b"".join(struct.pack("<QQ", *block) for block in blocks)
     # What a guest that was stopped in the middle has left is no block.
-    profile = steps.profile_of(steps.read_blocks(data + b"half"), symbols)
-    assert profile.own == {steps.PROGRAM: 3, "entry": 7, "work": 8}
-    assert profile.whole == {steps.PROGRAM: 18, "entry": 15, "work": 8}
-    assert profile.total == 18
+    found = profile.profile_of(profile.read_blocks(data + b"half"), symbols)
+    assert found.own == {profile.PROGRAM: 3, "entry": 7, "work": 8}
+    assert found.whole == {profile.PROGRAM: 18, "entry": 15, "work": 8}
+    assert found.total == 18
 
 
 def test_steps_need_functions() -> None:
     with pytest.raises(Failure, match="names no function"):
-        steps.Symbols("ffffffff81000200 D data\n")
+        profile.Symbols("ffffffff81000200 D data\n")
 
 
 def test_profile_is_of_a_case_that_there_is() -> None:

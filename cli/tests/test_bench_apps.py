@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire.bench.apps import latency, limit, pbzip2, rocksdb
-from ceasefire.bench.suite import plan
+from ceasefire.bench import latency
+from ceasefire.bench.apps import limit, pbzip2, rocksdb
+from ceasefire.bench.measure import programs
 from ceasefire.errors import Failure
 from ceasefire.files import write_whole
 
@@ -44,7 +45,7 @@ def test_a_folder_takes_what_its_files_take(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_use_of_limit_runs_nothing(words: list[str], status: int) -> None:
-    command = [*shlex.split(plan.python_words()), "-m", limit.__name__, *words]
+    command = [*shlex.split(programs.python_words()), "-m", limit.__name__, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert not done.stdout and "limit" in done.stderr and "No module" not in done.stderr

@@ -21,7 +21,9 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
-from ceasefire.bench.suite import page, results
+from ceasefire import modes
+from ceasefire.bench.report import page
+from ceasefire.bench.results import store
 
 # WCAG 2: text, and what carries meaning without being text.
 TEXT_CONTRAST = 4.5
@@ -138,13 +140,32 @@ def test_contrast() -> None:
     assert contrast("rgb(118, 118, 118)", "rgb(255, 255, 255)") == pytest.approx(4.54, abs=0.01)
 
 
+def test_colours_of_modes_to_come_can_be_seen() -> None:
+    source = Path(page.__file__).with_name("page.html.j2").read_text(encoding="utf-8")
+    schemes = re.findall(r":root \{([^}]*)\}", source)
+    assert len(schemes) == 2
+    for scheme in schemes:
+        found = dict(re.findall(r"--([\w]+): (#[0-9a-f]{3,6});", scheme))
+        shades = [name for name in found if name.startswith("mode") or name == "combined"]
+        assert len(shades) == len({found[name] for name in shades}) > len(modes.MECHANISMS)
+        for name in (*shades, "off", "other"):
+            for ground in ("page", "card"):
+                assert contrast(rgb(found[name]), rgb(found[ground])) >= PICTURE_CONTRAST, name
+
+
+def rgb(colour: str) -> str:
+    """Return `rgb(1, 2, 3)` of a colour of a style sheet."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    return f"rgb({int(digits[:2], 16)}, {int(digits[2:4], 16)}, {int(digits[4:], 16)})"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_page_can_be_read(
     browser: webdriver.Chrome, suite_results: Path, tmp_path: Path, width: int, scheme: str
 ) -> None:
     path = tmp_path / "page.html"
-    some = results.read(suite_results)
+    some = store.read(suite_results)
     page.write([some, some], path)
     looked = opened(browser, path, width, scheme)
 

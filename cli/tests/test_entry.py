@@ -46,7 +46,6 @@ def hostile(tmp_path: Path, ran: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(shell)
         (folder / name).chmod(0o755)
-    (folder / "matplotlibrc").write_text("lines.linewidth: 1\naxes.unknown_of_hostile: 1\n")
     site = folder / ".local" / f"lib/python3.{sys.version_info.minor}" / "site-packages"
     site.mkdir(parents=True)
     (site / "usercustomize.py").write_text(python)
@@ -120,15 +119,6 @@ def test_the_test_driver_runs_nothing_foreign(
     done = call([root / "tests" / "run", "--list"], hostile, variables)
     assert not ran.exists()
     assert "cli/unit" in done.stdout
-
-
-def test_plots_take_no_settings_of_the_folder(root: Path, hostile: Path) -> None:
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from ceasefire.bench import plot; "
-    code += "print(plot.mpl.rcParams['lines.linewidth'])"
-    words: list[str | Path] = [sys.executable, "-I", "-c", code, root / "cli"]
-    done = call(words, hostile, {"HOME": str(hostile.parent)})
-    assert done.stderr == ""
-    assert done.stdout == "1.5\n"
 
 
 def test_a_relative_build_folder_is_refused(root: Path, hostile: Path, ran: Path) -> None:

@@ -15,14 +15,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
+from xml.etree import ElementTree
 
 import pytest
 from tests.driver import host, mutations
 
 from ceasefire import counters, maps, program, text, trial
-from ceasefire.bench import records
-from ceasefire.bench.suite import agent, results, runner
-from ceasefire.bench.suite.results import Folder
+from ceasefire.bench.cost import count
+from ceasefire.bench.measure import agent, runner
+from ceasefire.bench.report import svg
+from ceasefire.bench.results import store
+from ceasefire.bench.results.store import Folder
 from ceasefire.errors import Failure
 from ceasefire.files import open_regular
 from ceasefire.record import mappings, model, page, parse, recorder, symbols, tracefs, web
@@ -115,10 +118,9 @@ SAMPLE = {
     **{"metrics": {"rate": 1.5}, "operations": 3, "output": "x", "counters": {"a": 1}},
     **{"latency_ns": {"p50": 5}, "histogram": [[1, 2]]},
 }
-MUNMAP = {
-    **{"schema": 1, "type": "munmap", "case": 1, "mode": "on", "round": 0, "processes": 1},
-    **{"threads": 2, "pages": 1, "wrong": 0, "ns": 5, "counters": {"a": 1}},
-    **{kind: {"threads": 1, "ops": 2, "rate": 1.0} for kind in ("io", "compute")},
+CYCLE = {
+    **{"schema": 1, "type": "cycle", "case": "c", "variant": "plain", "repeat": 0, "ops": 2},
+    **{"ns_per_op": 1.5, "counters": {"a": 1}},
 }
 
 
@@ -301,7 +303,7 @@ def test_output_of_benchmarks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         monkeypatch.setattr(agent, "run", lambda *_, done=done: done)
         record = agent.sample(task, tmp_path)
         json.dumps(record, allow_nan=False)
-        assert results.well_formed(json.dumps(record).encode()) is not None
+        assert store.well_formed(json.dumps(record).encode()) is not None
         monkeypatch.setattr(Folder, "add", lambda _, record: kept.append(record))
         folder = Folder(str(tmp_path / "results"), "x")
         fed(data + b"\n", "bench", runner.Lines(folder, 2, runner.Progress(10, 1.0)))
@@ -312,15 +314,13 @@ def test_results_of_others() -> None:
     lines = [json.dumps(SAMPLE), json.dumps({"schema": 2, "type": "host", "cpus": 2})]
     for data in inputs("results", "\n".join(lines).encode()):
         try:
-            results.parse(text.decoded(data).split("\n"))
+            store.parse(text.decoded(data).split("\n"))
         except Failure as failure:
             assert str(failure)
-    first = json.dumps({"schema": 1, "type": "host", "cpus": 2, "comparable": True})
-    for data in inputs("munmap", f"{first}\n{json.dumps(MUNMAP)}\n".encode()):
-        try:
-            records.munmap_samples(records.parse_lines(text.decoded(data)))
-        except Failure as failure:
-            assert str(failure)
+    for data in inputs("cycle", f"{json.dumps(CYCLE)}\n".encode()):
+        for record in count.samples_in(text.decoded(data).split("\n"), 0):
+            line = json.dumps({"schema": store.SCHEMA, **record}, allow_nan=False)
+            assert store.well_formed(line.encode()) is not None
 
 
 def test_logs_and_reports_of_guests() -> None:
@@ -340,5 +340,8 @@ def test_text() -> None:
         name = text.decoded(data)
         assert text.shown(name).isprintable()
         assert text.quoted([name]).isprintable()
-        assert text.html_text(name).isprintable()
+        picture = svg.bars(name, [svg.Bar(name, 1.0, name, "off")])
+        assert picture.replace("\n", "").isprintable()
+        shown = [found.text for found in ElementTree.fromstring(picture).iter() if found.text]
+        assert text.shown(name) in shown or not name.strip()
         assert all(line.isprintable() for line in text.lines_of(data))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Suites of benchmarks: what is read, planned, resumed, compared and shown."""
 
+import argparse
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +11,17 @@ from typing import Any
 
 import pytest
 
+from ceasefire import modes
 from ceasefire.__main__ import main
-from ceasefire.bench.suite import agent, compare, page, plan, results, runner, spec
+from ceasefire.bench.catalog import spec
+from ceasefire.bench.figures import compare
+from ceasefire.bench.measure import agent, programs, runner, schedule
+from ceasefire.bench.report import page
+from ceasefire.bench.results import store
+from ceasefire.bench.verbs import run
 from ceasefire.errors import Failure, UsageError
 
+MODES = ("off", "fpr", "read")
 TOML = """
 [[benchmark]]
 name = "b-{n}"
@@ -22,7 +31,8 @@ cpus = [2, 8]
 operations = "ops"
 parameters = { n = 0 }
 metrics = [{ name = "rate", path = "rate" }]
-modes = { off = "prog {n} {seconds}", on = "{on} prog {n}" }
+command = "{with} prog {n} {seconds} {mode}"
+instead = { read = "{command} --read" }
 [[benchmark.variant]]
 parameters = { n = 1 }
 [[benchmark.variant]]
@@ -49,17 +59,40 @@ def test_variants_fill_their_names_and_commands(suites: Path) -> None:
     assert list(benchmarks) == ["b-1", "b-2"]
     assert benchmarks["b-2"].title == "number 2"
     assert benchmarks["b-2"].cpus == (2,)
-    command = benchmarks["b-1"].command("on", {"on": "run --", "seconds": "1"})
-    assert command == "run -- prog 1"
+    command = {m: benchmarks["b-1"].shell_command(m, {"seconds": "3"}) for m in MODES}
+    assert command == {
+        "off": "mode-run off prog 1 3 off",
+        "fpr": "mode-run fpr prog 1 3 fpr",
+        "read": "mode-run off prog 1 3 read --read",
+    }
+    # On a kernel without ceasefire it is the command of off.
+    assert benchmarks["b-1"].shell_command("stock", {"seconds": "3"}) == command["off"]
     assert [b.name for b in found["default"].benchmarks] == ["b-1", "b-2"]
+
+
+def test_a_list_makes_a_benchmark_for_each_value(suites: Path) -> None:
+    text = TOML.replace("parameters = { n = 2 }", "parameters = { n = [2, 5] }")
+    (suites / "x.toml").write_text(text, encoding="utf-8")
+    benchmarks, _ = spec.load_all(suites)
+    assert [(b.name, b.cpus) for b in benchmarks.values()] == [
+        ("b-1", (2, 8)),
+        ("b-2", (2,)),
+        ("b-5", (2,)),
+    ]
+    values = {"seconds": "1"}
+    assert benchmarks["b-5"].shell_command("off", values) == "mode-run off prog 5 1 off"
 
 
 def test_shipped_suites_are_read() -> None:
     benchmarks, found = spec.load_all()
     assert {"default", "quick"} <= set(found)
-    values = dict.fromkeys(("on", "off", "disk", "work", "cpus", "seconds", "python"), "x")
+    values = dict.fromkeys(("disk", "work", "cpus", "seconds", "python"), "x")
     for bench in benchmarks.values():
-        assert all("{" not in bench.command(mode, values) for mode in bench.modes), bench.name
+        assert bench.modes()[:2] == ["off", "fpr"]
+        commands = [bench.shell_command(mode, values) for mode in bench.modes()]
+        assert not any("{" in command for command in commands), bench.name
+        # Each mode is another command, and none is known to the suites by its name.
+        assert len(set(commands)) == len(commands), bench.name
 
 
 def test_shipped_grids_are_complete() -> None:
@@ -72,15 +105,17 @@ def test_shipped_grids_are_complete() -> None:
     tests += [f"{kind}{n}" for kind in ("page_fault", "tlb_flush") for n in (1, 2, 3)]
     assert {f"scale-{t}{by}" for t in tests for by in ("", "-processes")} == inside["scale"]
     victim = benchmarks["munmap-victim"]
-    assert victim.metrics[0].name == "compute" and "ideal-compute" in victim.modes
+    assert victim.metrics[0].name == "compute" and "ideal-compute" in victim.modes()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
         ('group = "micro"', 'group = "other"', "group is one of"),
-        ("off = ", "of = ", "no mode 'off'"),
+        ("command = ", "comand = ", "unknown key comand"),
         ("prog {n} {seconds}", "prog {m}", "no parameter m"),
+        ("read = ", "fpr = ", "fpr is a mode of the kernel"),
+        ("parameters = { n = 0 }", "parameters = { mode = 0 }", "parameter mode is built in"),
         ('title = "number {n}"', 'titel = "x"\ntitle = "y"', "unknown key titel"),
         ('benchmarks = ["b-1", "b-2"]', 'benchmarks = ["b-3"]', "there is no 'b-3'"),
         ("rounds = 3", "", "there is no 'rounds'"),
@@ -105,64 +140,120 @@ def test_names_choose_a_suite_or_benchmarks(suites: Path) -> None:
         spec.choose(["b-9"], suites)
 
 
+def test_modes_are_chosen(suites: Path) -> None:
+    bench = spec.choose(["default"], suites).benchmarks[0]
+    assert bench.modes() == ["off", "fpr", "read"]
+    assert bench.modes(["read"]) == ["off", "read"]
+    assert bench.modes(["stock", "off", "pread"]) == ["off", "stock"]
+
+
 def test_modes_alternate_and_rotate(suites: Path) -> None:
-    suite = spec.choose(["default"], suites)
-    assert plan.order(suite.benchmarks[0], range(3)) == [
+    suite = spec.choose(["b-2"], suites)
+    (boot,) = schedule.boots(suite, chosen=["fpr"])
+    assert [(mode, number) for _, mode, number in boot.samples] == [
         ("off", 0),
-        ("on", 0),
-        ("on", 1),
+        ("fpr", 0),
+        ("fpr", 1),
         ("off", 1),
         ("off", 2),
-        ("on", 2),
+        ("fpr", 2),
     ]
 
 
 def test_boots_share_guests_and_leave_out_what_is_done(suites: Path) -> None:
     suite = spec.choose(["default"], suites)
-    boots = plan.boots(suite)
+    boots = schedule.boots(suite)
     assert [(b.guest.cpus, [x.name for x in b.benchmarks]) for b in boots] == [
         (2, ["b-1", "b-2"]),
         (8, ["b-1"]),
     ]
-    assert [len(b.samples) for b in boots] == [12, 6]
-    done = {("b-1", 2, mode, number) for mode in ("off", "on") for number in range(3)}
-    again = plan.boots(suite, done)
+    assert [len(b.samples) for b in boots] == [18, 9]
+    done = {("b-1", 2, mode, number) for mode in MODES for number in range(3)}
+    again = schedule.boots(suite, done)
     assert [(b.guest.cpus, [x.name for x in b.benchmarks]) for b in again] == [
         (2, ["b-2"]),
         (8, ["b-1"]),
     ]
-    assert plan.boots(suite, cpus=[4]) == []
+    assert schedule.boots(suite, cpus=[4]) == []
 
 
-def test_boots_of_the_stock_kernel_alternate_with_the_others(suites: Path) -> None:
+def test_boots_of_another_kernel_alternate_with_the_others(suites: Path) -> None:
     suite = spec.choose(["b-2"], suites)
-    boots = plan.boots(suite, stock=True)
+    chosen = ["off", "fpr", "stock"]
+    boots = schedule.boots(suite, chosen=chosen)
     assert [(b.guest.kernel, [(m, n) for _, m, n in b.samples]) for b in boots] == [
-        ("", [("off", 0), ("on", 0), ("on", 1), ("off", 1)]),
+        ("", [("off", 0), ("fpr", 0), ("fpr", 1), ("off", 1)]),
         ("stock", [("stock", 0), ("stock", 1)]),
-        ("", [("off", 2), ("on", 2)]),
+        ("", [("off", 2), ("fpr", 2)]),
         ("stock", [("stock", 2)]),
     ]
-    todo = plan.tasks(boots[1], 0.5, {"seconds": "0.5"})
-    assert [(t.mode, t.command) for t in todo] == [("stock", "prog 2 0.5")] * 2
+    todo = schedule.tasks(boots[1], 0.5, {"seconds": "0.5"})
+    assert [(t.mode, t.runs_as) for t in todo] == [("stock", "off")] * 2
+    assert {t.command for t in todo} == {"mode-run off prog 2 0.5 off"}
     done = {("b-2", 2, "stock", n) for n in range(3)}
-    assert [b.guest.kernel for b in plan.boots(suite, done, stock=True)] == ["", ""]
+    assert [b.guest.kernel for b in schedule.boots(suite, done, chosen=chosen)] == ["", ""]
+
+
+def run_options(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    run.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def test_options_choose_modes(suites: Path) -> None:
+    suite = spec.choose(["default"], suites)
+    for words, chosen in (
+        ([], []),
+        (["--stock"], ["off", "fpr", "read", "stock"]),
+        (["--modes", "fpr"], ["fpr"]),
+        (["--modes", "read,stock"], ["read", "stock"]),
+        (["--modes", "fpr", "--stock"], ["fpr", "stock"]),
+        (["--kernel", "stock"], ["off", "read"]),
+    ):
+        assert run.chosen_modes(suite, run_options(*words)) == chosen
+    with pytest.raises(UsageError, match="'fast' is none of off, fpr, read, stock"):
+        run.chosen_modes(suite, run_options("--modes", "fast"))
+
+
+def test_a_new_mechanism_is_one_entry(suites: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = modes.Mechanism("other", "another one", "other_skip")
+    monkeypatch.setattr(modes, "MECHANISMS", (*modes.MECHANISMS, other))
+    suite = spec.choose(["b-2"], suites)
+    chosen = run.chosen_modes(suite, run_options("--modes", "other,fpr+other"))
+    (boot,) = schedule.boots(suite, chosen=chosen)
+    assert [mode for _, mode, n in boot.samples if not n] == ["off", "other", "fpr+other"]
+    todo = schedule.tasks(boot, 0.5, {"seconds": "0.5"})
+    assert todo[2].command == "mode-run fpr+other prog 2 0.5 fpr+other"
+    found = parsed(
+        *rounds(),
+        *(sample("other", n, metrics={"rate": 200.0}, counters=NOTHING) for n in range(5)),
+        *(sample("fpr+other", n, metrics={"rate": 300.0}, counters=NOTHING) for n in range(5)),
+    )
+    text = page.render([found])
+    for words in ('class="bar mode1"', 'class="bar combined"', "</i>other", "</i>fpr+other"):
+        assert words in text
+    assert [c.mode for c in compare.comparisons(found)] == ["fpr", "other", "fpr+other"]
+
+
+def test_old_results_call_it_on() -> None:
+    old = [{**r, "mode": {"fpr": "on"}.get(r["mode"], r["mode"])} for r in rounds()]
+    assert parsed(*old).samples == parsed(*rounds()).samples
 
 
 def test_a_boot_goes_on_with_what_it_had_not_done(suites: Path) -> None:
-    (boot,) = plan.boots(spec.choose(["b-2"], suites))
-    left = plan.again(boot, {("b-2", 2, "off", 0), ("b-2", 8, "on", 0)})
+    (boot,) = schedule.boots(spec.choose(["b-2"], suites))
+    left = schedule.again(boot, {("b-2", 2, "off", 0), ("b-2", 8, "fpr", 0)})
     assert [(m, n) for _, m, n in left.samples] == [s[1:] for s in boot.samples[1:]]
     assert left.guest == boot.guest
-    everything = {("b-2", 2, mode, n) for mode in ("off", "on") for n in range(3)}
-    assert not plan.again(boot, everything).samples
+    everything = {("b-2", 2, mode, n) for mode in MODES for n in range(3)}
+    assert not schedule.again(boot, everything).samples
 
 
 def lose_guests(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     """Let the emulator lose so many guests, each after its first sample."""
     tried: list[int] = []
 
-    def boot_once(suite: spec.Suite, boot: plan.Boot, folder: results.Folder, *_: object) -> None:
+    def boot_once(suite: spec.Suite, boot: schedule.Boot, folder: store.Folder, *_: object) -> None:
         tried.append(len(boot.samples))
         lost = len(tried) <= times
         folder.add({**HOST, "cpus": boot.guest.cpus})
@@ -180,10 +271,10 @@ def test_a_guest_that_the_emulator_lost_is_booted_again(
 ) -> None:
     suite = spec.choose(["b-2"], suites)
     tried = lose_guests(monkeypatch, times=2)
-    folder = results.Folder(str(tmp_path / "out"), "x")
-    assert runner.measure(suite, plan.boots(suite), folder, runner.Where()) == 0
-    assert tried == [6, 5, 4]
-    assert len(results.read(folder.path).samples) == 6
+    folder = store.Folder(str(tmp_path / "out"), "x")
+    assert runner.measure(suite, schedule.boots(suite), folder, runner.Where()) == 0
+    assert tried == [9, 8, 7]
+    assert len(store.read(folder.path).samples) == 9
 
 
 def test_a_guest_that_is_lost_each_time_is_a_failure(
@@ -191,9 +282,9 @@ def test_a_guest_that_is_lost_each_time_is_a_failure(
 ) -> None:
     suite = spec.choose(["b-2"], suites)
     tried = lose_guests(monkeypatch, times=9)
-    folder = results.Folder(str(tmp_path / "out"), "x")
-    assert runner.measure(suite, plan.boots(suite), folder, runner.Where()) == 1
-    assert tried == [6, 5, 4]
+    folder = store.Folder(str(tmp_path / "out"), "x")
+    assert runner.measure(suite, schedule.boots(suite), folder, runner.Where()) == 1
+    assert tried == [9, 8, 7]
 
 
 def test_modes_can_be_compared_with_another_one() -> None:
@@ -201,7 +292,7 @@ def test_modes_can_be_compared_with_another_one() -> None:
     found = compare.comparisons(parsed(*records), "stock")
     assert [(c.mode, round(c.ratios["rate"].middle, 2)) for c in found] == [
         ("off", 1.33),
-        ("on", 2.03),
+        ("fpr", 2.03),
     ]
     assert compare.comparisons(parsed(*records), "no-such-mode") == []
 
@@ -249,8 +340,8 @@ SUITE = {
 NOTHING = {"nr_tlb_remote_flush_received": 5}
 
 
-def parsed(*records: dict[str, Any]) -> results.Results:
-    return results.parse([json.dumps(r) for r in (SUITE, HOST, *records)])
+def parsed(*records: dict[str, Any]) -> store.Results:
+    return store.parse([json.dumps(r) for r in (SUITE, HOST, *records)])
 
 
 def rounds(on_rate: float = 150.0) -> list[dict[str, Any]]:
@@ -258,7 +349,7 @@ def rounds(on_rate: float = 150.0) -> list[dict[str, Any]]:
     for number in range(5):
         found.append(sample("off", number))
         better = {"rate": on_rate + number}
-        found.append(sample("on", number, metrics=better, counters=NOTHING))
+        found.append(sample("fpr", number, metrics=better, counters=NOTHING))
     return found
 
 
@@ -278,9 +369,9 @@ def test_failures_wrong_data_and_other_output_are_told() -> None:
     found = compare.comparisons(
         parsed(
             *rounds(),
-            sample("on", 5, wrong=2),
+            sample("fpr", 5, wrong=2),
             sample("off", 5),
-            sample("on", 6, output="other"),
+            sample("fpr", 6, output="other"),
             {k: v for k, v in sample("off", 6, failed="no").items() if k != "metrics"},
         )
     )[0]
@@ -304,22 +395,22 @@ def test_no_ratio_where_times_mean_nothing_and_no_share_of_few() -> None:
     lines = [SUITE, host, *rounds()]
     for line in lines[2:]:
         line["counters"] = {"nr_tlb_remote_flush_received": 1}
-    found = compare.comparisons(results.parse([json.dumps(r) for r in lines]))[0]
+    found = compare.comparisons(store.parse([json.dumps(r) for r in lines]))[0]
     assert found.ratios == {}
     assert found.shootdowns is not None and found.shootdowns.share is None
 
 
 def test_a_line_that_was_cut_off_is_left_out() -> None:
     lines = [json.dumps(r) for r in (SUITE, HOST, sample("off", 0))]
-    assert len(results.parse([*lines, '{"schema": 2, "ty']).samples) == 1
+    assert len(store.parse([*lines, '{"schema": 2, "ty']).samples) == 1
     with pytest.raises(Failure, match="line 2 is not JSON"):
-        results.parse([lines[0], "{", lines[1]])
+        store.parse([lines[0], "{", lines[1]])
     with pytest.raises(Failure, match="format 2"):
-        results.parse(['{"schema": 1, "type": "munmap"}'])
+        store.parse(['{"schema": 1, "type": "munmap"}'])
 
 
 def test_what_has_failed_is_measured_again() -> None:
-    found = parsed(sample("off", 0), sample("on", 0, failed="no"))
+    found = parsed(sample("off", 0), sample("fpr", 0, failed="no"))
     assert found.done() == {("b-1", 2, "off", 0)}
 
 
@@ -333,8 +424,8 @@ def test_page_stands_alone_and_escapes() -> None:
 
 
 def test_page_says_what_failed() -> None:
-    text = page.render([parsed(*rounds(), sample("on", 7, failed="boom"), sample("off", 7))])
-    assert "failed: on, round 7: boom" in text
+    text = page.render([parsed(*rounds(), sample("fpr", 7, failed="boom"), sample("off", 7))])
+    assert "failed: fpr, round 7: boom" in text
 
 
 def task(command: str, **values: Any) -> agent.Task:
@@ -377,7 +468,7 @@ def test_agent_ends_what_does_not_end(tmp_path: Path) -> None:
 
 def test_agent_carries_out_a_plan(tmp_path: Path) -> None:
     line = '{"rate": 5, "ops": 7}'
-    todo = agent.Plan(["touch prepared"], [task(f"ls; echo '{line}'")], str(tmp_path), False, "")
+    todo = agent.Plan(["touch prepared"], [task(f"ls; echo '{line}'")], str(tmp_path), "")
     file = tmp_path / "plan.json"
     path = {"path": "/usr/bin:/bin"}
     file.write_text(json.dumps({**json.loads(todo.text()), **path}), encoding="utf-8")
@@ -429,7 +520,25 @@ def test_wrong_use_is_one_line(words: list[str], capsys: pytest.CaptureFixture[s
     assert not out and len(err.splitlines()) == 1
 
 
+def test_only_the_list_says_how_long_a_suite_takes(root: Path) -> None:
+    _, suites = spec.load_all()
+    text = (root / "docs" / "results.md.j2").read_text(encoding="utf-8")
+    default = re.search(r"The suite took (\d+) min (\d+) s", text)
+    quick = re.search(r"`--quick` took (\d+) s", text)
+    assert default is not None and quick is not None
+    measured = {"default": 60 * int(default[1]) + int(default[2]), "quick": int(quick[1])}
+    for name, seconds in measured.items():
+        estimate = sum(boot.seconds(suites[name].seconds) for boot in schedule.boots(suites[name]))
+        assert estimate == pytest.approx(seconds, rel=0.15), name
+    documents = [root / "docs" / "benchmark.md", root / "man" / "ceasefire-bench.1"]
+    texts = [path.read_text(encoding="utf-8") for path in documents]
+    parser = argparse.ArgumentParser()
+    run.add_arguments(parser)
+    for said in (*texts, parser.format_help()):
+        assert not re.search(r"\bminutes?\b", said)
+
+
 def test_python_words_find_the_package() -> None:
-    command = f"{plan.python_words()} -c 'import ceasefire.bench.suite'"
+    command = f"{programs.python_words()} -c 'import ceasefire.bench.catalog'"
     assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
     assert sys.executable in command

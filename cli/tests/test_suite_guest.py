@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire.bench.suite import results
-from ceasefire.bench.suite.compare import comparisons
+from ceasefire.bench.figures.compare import comparisons
+from ceasefire.bench.results import store
 
 pytestmark = pytest.mark.guest
 
@@ -21,17 +21,17 @@ def test_run_measures_and_goes_on(ceasefire: Runner, tmp_path: Path) -> None:
     done = ceasefire(*command, "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "munmap-2" in done.stdout
-    found = results.read(tmp_path)
+    found = store.read(tmp_path)
     assert len(found.samples) == 4 and not any(s.failed or s.wrong for s in found.samples)
     (compared,) = comparisons(found)
-    assert compared.mode == "on" and compared.rounds == 2
+    assert compared.mode == "fpr" and compared.rounds == 2
     # What FPR leaves over is a fraction, whatever else this machine does.
     assert compared.shootdowns is not None and compared.shootdowns.share is not None
     assert compared.shootdowns.share < 0.2
 
     # As if it had been interrupted before the last sample.
     lines = found_lines(tmp_path)
-    (tmp_path / results.LINES).write_text("".join(lines[:-1]), encoding="utf-8")
+    (tmp_path / store.LINES).write_text("".join(lines[:-1]), encoding="utf-8")
     done = ceasefire(*command, "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "3 samples are there already" in done.stderr
@@ -40,4 +40,4 @@ def test_run_measures_and_goes_on(ceasefire: Runner, tmp_path: Path) -> None:
 
 
 def found_lines(folder: Path) -> list[str]:
-    return (folder / results.LINES).read_text(encoding="utf-8").splitlines(keepends=True)
+    return (folder / store.LINES).read_text(encoding="utf-8").splitlines(keepends=True)

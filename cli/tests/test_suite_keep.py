@@ -7,31 +7,33 @@ from pathlib import Path
 import pytest
 
 from ceasefire.__main__ import main
-from ceasefire.bench.suite import compare, keep, latency, lost, results
+from ceasefire.bench import latency
+from ceasefire.bench.figures import compare, ideal
+from ceasefire.bench.results import keep, store
+from ceasefire.bench.verbs import keep as verb
 
-KEPT = Path(__file__).resolve().parents[2] / keep.FOLDER
+KEPT = Path(__file__).resolve().parents[2] / verb.FOLDER
 
 
 def text_of(folder: Path) -> str:
-    return (folder / results.LINES).read_text(encoding="utf-8")
+    return (folder / store.LINES).read_text(encoding="utf-8")
 
 
 def test_kept_results_give_the_same_figures(suite_results: Path, tmp_path: Path) -> None:
     assert main(["bench", "keep", str(suite_results), "some", "--to", str(tmp_path)]) == 0
-    before, after = results.read(suite_results), results.read(tmp_path / "some")
+    before, after = store.read(suite_results), store.read(tmp_path / "some")
     assert compare.comparisons(after) == compare.comparisons(before)
-    assert [loss.shares.keys() for loss in lost.lost(after)] == [
-        loss.shares.keys() for loss in lost.lost(before)
+    assert [loss.shares.keys() for loss in ideal.lost(after)] == [
+        loss.shares.keys() for loss in ideal.lost(before)
     ]
     for cpus in (2, 4):
         sums = [
-            latency.histogram([s for s in r.samples if s.cpus == cpus], "off")
+            latency.added(s.histogram for s in r.samples if s.cpus == cpus and s.mode == "off")
             for r in (before, after)
         ]
         assert sums[0] == sums[1] is not None
     assert len(text_of(tmp_path / "some")) < 0.7 * len(text_of(suite_results))
-    assert results.is_suite(tmp_path / "some" / results.LINES)
-    assert [p.name for p in (tmp_path / "some").iterdir()] == [results.LINES]
+    assert [p.name for p in (tmp_path / "some").iterdir()] == [store.LINES]
 
 
 def test_what_is_kept_can_be_kept_again(suite_results: Path) -> None:
@@ -85,16 +87,16 @@ def test_what_cannot_be_kept_is_one_line(
     case: tuple[str, int, str],
 ) -> None:
     name, status, why = case
-    monkeypatch.setattr(keep, "MOST", 1000)
+    monkeypatch.setattr(verb, "MOST", 1000)
     assert main(["bench", "keep", str(suite_results), name, "--to", str(tmp_path)]) == status
     out, err = capsys.readouterr()
     assert not out and len(err.splitlines()) == 1 and why in err
-    assert not (tmp_path / name / results.LINES).exists()
+    assert not (tmp_path / name / store.LINES).exists()
 
 
 @pytest.mark.parametrize("folder", sorted(KEPT.iterdir()), ids=lambda folder: folder.name)
 def test_results_of_the_repository_are_what_keep_makes(folder: Path) -> None:
     text = text_of(folder)
     assert keep.kept(text.splitlines()) == text, "use `ceasefire bench keep`"
-    assert len(text) <= keep.MOST
+    assert len(text) <= verb.MOST
     assert not [place for place in ("/root", "/home", "/work", "/tmp") if place in text]

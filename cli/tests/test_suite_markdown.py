@@ -9,27 +9,30 @@ from typing import Any
 import pytest
 
 from ceasefire.__main__ import main
-from ceasefire.bench.suite import keep, markdown, results, spec
+from ceasefire.bench.catalog import spec
+from ceasefire.bench.report import markdown
+from ceasefire.bench.results import store
+from ceasefire.bench.verbs.keep import FOLDER
 from ceasefire.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = ROOT / "docs" / "results.md.j2"
 
 
-def filled(text: str, found: Mapping[str, results.Results], place: Path) -> str:
+def filled(text: str, found: Mapping[str, store.Results], place: Path) -> str:
     template = place / "text.md.j2"
     template.write_text(text, encoding="utf-8")
     return markdown.render(found, template)
 
 
 @pytest.fixture
-def made(suite_results: Path) -> dict[str, results.Results]:
-    return {"made": results.read(suite_results)}
+def made(suite_results: Path) -> dict[str, store.Results]:
+    return {"made": store.read(suite_results)}
 
 
 def test_results_document_is_what_template_and_data_give() -> None:
-    folders = sorted((ROOT / keep.FOLDER).iterdir())
-    text = markdown.render({f.name: results.read(f) for f in folders}, TEMPLATE)
+    folders = sorted((ROOT / FOLDER).iterdir())
+    text = markdown.render({f.name: store.read(f) for f in folders}, TEMPLATE)
     there = TEMPLATE.with_suffix("").read_text(encoding="utf-8")
     assert text == there, "docs/results.md: run `make results`"
 
@@ -45,9 +48,9 @@ def test_results_document_is_what_template_and_data_give() -> None:
         ('{{ ratio("apache") }}', "1.18 (1.17..1.20)"),
         ('{{ ratio("munmap-other", "compute") }}', "1.23 (1.19..1.28)"),
         ('{{ latency("apache", "p50") }}', "0.75 (0.75..0.75)"),
-        ('{{ latency("apache", "p50", "off", against="on") }}', "1.33 (1.33..1.33)"),
+        ('{{ latency("apache", "p50", "off", against="fpr") }}', "1.33 (1.33..1.33)"),
         ('{{ lost("munmap-other") }}', "21.9 % (20.6..23.3)"),
-        ('{{ lost("munmap-other", "on", cpus=4) }}', "2.9 % (0.9..5.8)"),
+        ('{{ lost("munmap-other", "fpr", cpus=4) }}', "2.9 % (0.9..5.8)"),
         ('{{ rounds("apache") }}', "5"),
         (
             '{{ command("made") }}',
@@ -67,15 +70,15 @@ def test_results_document_is_what_template_and_data_give() -> None:
     ],
 )
 def test_functions(
-    made: dict[str, results.Results], tmp_path: Path, text: str, expected: str
+    made: dict[str, store.Results], tmp_path: Path, text: str, expected: str
 ) -> None:
     assert filled(text, made, tmp_path) == expected
 
 
-def test_tables(made: dict[str, results.Results], tmp_path: Path) -> None:
+def test_tables(made: dict[str, store.Results], tmp_path: Path) -> None:
     text = filled('{{ table("made", ["apache"], cpus=[2, 16]) }}', made, tmp_path)
     head, line, first, second, empty, failed = text.splitlines()
-    assert head.startswith("| | CPUs |") and head.endswith("| on / off | others / off |")
+    assert head.startswith("| | CPUs |") and head.endswith("| fpr / off | others / off |")
     assert line == "| --- " * 7 + "|"
     assert first == (
         "| `apache`: apache, made up <for> the tests | 2 | 0.500 | 0.00050 | 0.10 % | "
@@ -83,7 +86,7 @@ def test_tables(made: dict[str, results.Results], tmp_path: Path) -> None:
         "stock (another boot): requests 1.00 (0.98..1.01) |"
     )
     assert second.endswith("| 16 | 4.00 | 0.00400 | 0.10 % | | |")
-    assert not empty and failed == "Failed: apache, 16 CPUs, on, round 5: no answer."
+    assert not empty and failed == "Failed: apache, 16 CPUs, fpr, round 5: no answer."
     few = filled('{{ table("made", ["compute-xz"]) }}', made, tmp_path)
     assert "| too few | time 0.98" in few and "others" not in few
     assert "| `apache` | requests: +22 %" in filled("{{ paper() }}", made, tmp_path)
@@ -94,7 +97,7 @@ def test_tables(made: dict[str, results.Results], tmp_path: Path) -> None:
     [
         ('{{ table("x") }}', "there are no results 'x' (see `bench keep`), only: made"),
         ('{{ table("made", ["x"]) }}', "results 'made' have no benchmark x"),
-        ('{{ table("made", cpus=[3]) }}', "nothing of mode on"),
+        ('{{ table("made", cpus=[3]) }}', "nothing of mode fpr"),
         ('{{ left("x") }}', "no results have the benchmark x"),
         ('{{ left("apache", cpus=3) }}', "have no apache with 3 CPUs"),
         ('{{ left("compute-xz") }}', "too few shootdowns"),
@@ -107,7 +110,7 @@ def test_tables(made: dict[str, results.Results], tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_there_is_one_line(
-    made: dict[str, results.Results], tmp_path: Path, text: str, why: str
+    made: dict[str, store.Results], tmp_path: Path, text: str, why: str
 ) -> None:
     with pytest.raises(Failure) as failure:
         filled(text, made, tmp_path)
@@ -116,7 +119,7 @@ def test_what_is_not_there_is_one_line(
 
 
 def test_the_results_have_to_be_named_where_several_have_a_benchmark(
-    made: dict[str, results.Results], tmp_path: Path
+    made: dict[str, store.Results], tmp_path: Path
 ) -> None:
     both = {**made, "again": made["made"]}
     with pytest.raises(Failure, match="say which results: made and again"):
@@ -125,11 +128,11 @@ def test_the_results_have_to_be_named_where_several_have_a_benchmark(
 
 
 def test_wrong_data_is_not_quoted(suite_results: Path, tmp_path: Path) -> None:
-    path = suite_results / results.LINES
+    path = suite_results / store.LINES
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('"output": "same"', '"wrong": 1', 1), encoding="utf-8")
     with pytest.raises(Failure, match="wrong data in apache"):
-        filled("text", {"made": results.read(suite_results)}, tmp_path)
+        filled("text", {"made": store.read(suite_results)}, tmp_path)
 
 
 def test_verb(suite_results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,7 +164,7 @@ def lines_of(names: Sequence[str]) -> list[str]:
     for name in names:
         bench = benchmarks.get(name)
         metrics = [m.name for m in bench.metrics] if bench else ["I/O", "compute"]
-        for mode in (*bench.modes, "stock") if bench else ("off", "on", "ideal-compute"):
+        for mode in (*bench.modes(), "stock") if bench else ("off", "fpr", "ideal-compute"):
             for number in range(2):
                 sample = {"type": "sample", "benchmark": name, "mode": mode, "round": number}
                 sample |= {"metrics": dict.fromkeys(metrics, 1.0), "operations": 10}
@@ -180,7 +183,7 @@ def test_places_for_what_is_not_measured_yet_work() -> None:
         "others": ["alloc"],
     }
     text = markdown.render(
-        {name: results.parse(lines_of(names)) for name, names in found.items()}, TEMPLATE
+        {name: store.parse(lines_of(names)) for name, names in found.items()}, TEMPLATE
     )
     for name in ("apache", "lmdb-evict", "munmap-1", "compute-xz"):
         assert f"| `{name}`" in text

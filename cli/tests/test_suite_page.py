@@ -9,13 +9,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ceasefire.bench.suite import agent, charts, compare, lost, page, paper, plots, results, spec
-from ceasefire.bench.suite.latency import Histogram, histogram
+from ceasefire.bench.catalog import spec
+from ceasefire.bench.figures import compare, ideal, paper
+from ceasefire.bench.latency import Histogram, added
+from ceasefire.bench.measure import agent
+from ceasefire.bench.report import axes, charts, page
+from ceasefire.bench.results import store
 
 
 @pytest.fixture
-def made(suite_results: Path) -> results.Results:
-    return results.read(suite_results)
+def made(suite_results: Path) -> store.Results:
+    return store.read(suite_results)
 
 
 def test_agent_keeps_a_histogram(tmp_path: Path) -> None:
@@ -25,17 +29,17 @@ def test_agent_keeps_a_histogram(tmp_path: Path) -> None:
     assert record["histogram"] == [[32, 1], [36, 2]]
     assert record["latency_ns"] == {"p50": 36}
     suite = '{"schema": 2, "type": "suite"}'
-    (found,) = results.parse([suite, json.dumps(record)]).samples
+    (found,) = store.parse([suite, json.dumps(record)]).samples
     assert found.histogram == {32: 1, 36: 2}
 
 
-def test_histograms_of_all_rounds_are_added(made: results.Results) -> None:
+def test_histograms_of_all_rounds_are_added(made: store.Results) -> None:
     own = [s for s in made.samples if (s.benchmark, s.cpus) == ("apache", 2)]
-    found = histogram(own, "off")
+    found = added(s.histogram for s in own if s.mode == "off")
     assert found is not None
     assert found.total == 5 * 200_001
     assert found.median == pytest.approx(40_000, rel=0.1)
-    assert histogram(own, "none") is None
+    assert added([]) is None
 
 
 def test_steps_have_the_shares_of_what_is_in_them() -> None:
@@ -47,18 +51,18 @@ def test_steps_have_the_shares_of_what_is_in_them() -> None:
     assert all(s.low < s.high for s in Histogram({0: 1, 4: 1, 28: 1, 32: 1}).steps())
 
 
-def test_lost_is_against_the_ideal_of_the_same_round(made: results.Results) -> None:
-    found = lost.lost(made)
+def test_lost_is_against_the_ideal_of_the_same_round(made: store.Results) -> None:
+    found = ideal.lost(made)
     assert [(loss.benchmark, loss.cpus) for loss in found] == [
         ("munmap-other", 2),
         ("munmap-other", 4),
     ]
     assert found[0].shares["off"].middle == pytest.approx(0.22, abs=0.04)
-    assert found[0].shares["on"].middle == pytest.approx(0.03, abs=0.04)
+    assert found[0].shares["fpr"].middle == pytest.approx(0.03, abs=0.04)
     assert found[0].shares["off"].low < found[0].shares["off"].middle
 
 
-def test_stock_is_one_more_mode_with_a_note(made: results.Results) -> None:
+def test_stock_is_one_more_mode_with_a_note(made: store.Results) -> None:
     compared = compare.comparisons(made)
     stock = next(c for c in compared if (c.benchmark, c.mode) == ("apache", "stock"))
     assert stock.rounds == 5
@@ -70,7 +74,7 @@ def test_stock_is_one_more_mode_with_a_note(made: results.Results) -> None:
     assert "2 CPUs, stock (another boot): 1.02 times the shootdowns of off" in text
 
 
-def test_page_has_it_all(made: results.Results) -> None:
+def test_page_has_it_all(made: store.Results) -> None:
     text = page.render([made])
     for title in (
         "Shootdowns received for each operation, over CPUs",
@@ -90,17 +94,17 @@ def test_times_are_shown_where_they_mean_something(suite_results: Path) -> None:
     path = suite_results / "samples.jsonl"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("in a guest with emulated CPUs (TCG)", "in place"), "utf-8")
-    shown = page.render([results.read(suite_results)])
+    shown = page.render([store.read(suite_results)])
     assert "Latency, 2 CPUs: share of the operations by time" in shown
     assert "100 µs" in shown and "median of off" not in shown
 
 
-def test_old_results_have_no_histogram(made: results.Results) -> None:
+def test_old_results_have_no_histogram(made: store.Results) -> None:
     assert charts.latency_plot("b", 2, {}, relative=True) == ""
-    assert charts.latency_plot("b", 2, {"on": Histogram({32: 1})}, relative=True) == ""
+    assert charts.latency_plot("b", 2, {"fpr": Histogram({32: 1})}, relative=True) == ""
 
 
-def test_the_paper_is_quoted_as_the_suites_have_it(made: results.Results) -> None:
+def test_the_paper_is_quoted_as_the_suites_have_it(made: store.Results) -> None:
     compared = compare.comparisons(made)
     facts = paper.facts(made.suite)
     line = paper.beside("apache", facts["apache"], compared)
@@ -125,7 +129,7 @@ def test_few_rounds_are_no_interval() -> None:
     assert page.said_of(compare.interval([2.0, 3.0]), "more") == "2.50 of off, in 2 rounds only"
 
 
-def test_a_machine_is_named_once(made: results.Results) -> None:
+def test_a_machine_is_named_once(made: store.Results) -> None:
     (line,) = page.machines([made, made])
     assert line.endswith("6.12-run, made up, 4 CPUs in the host; commit 0123456789ab of 2026-01-01")
 
@@ -146,7 +150,7 @@ def test_changes_are_in_percent() -> None:
     ],
 )
 def test_axes(values: list[float], log: bool, first: str, last: str) -> None:
-    axis = plots.counts_axis(values)
+    axis = axes.counts_axis(values)
     assert axis.log is log
     assert (axis.ticks[0][1], axis.ticks[-1][1]) == (first, last)
     assert [axis.share(axis.low), axis.share(axis.high)] == [0.0, 1.0]

@@ -12,46 +12,62 @@ In an emulated guest only counts, ratios and instructions mean something; no tim
 """
 
 import argparse
+from collections.abc import Callable
+from typing import NamedTuple
 
-from ceasefire.bench import beside, instructions, munmap, report
-from ceasefire.bench.suite import keep, verbs
+from ceasefire.bench.verbs import beside, catalog, instructions, keep, munmap, run, show
 
-_SUITES = {"list": verbs.list_main, "run": verbs.run_main, "compare": verbs.compare_main}
+
+class Kind(NamedTuple):
+    """A kind of measurement: how its options are declared, and what does it."""
+
+    add: Callable[[argparse.ArgumentParser], None]
+    main: Callable[[argparse.Namespace], int]
+    help: str
+
+
+KINDS = {
+    "list": Kind(catalog.add_arguments, catalog.main, "the benchmarks and suites there are"),
+    "run": Kind(run.add_arguments, run.main, "measure a suite, or benchmarks by name"),
+    "compare": Kind(
+        show.add_compare_arguments, show.compare_main, "the table of a run, or of several"
+    ),
+    "munmap": Kind(
+        munmap.add_arguments,
+        munmap.main,
+        "the five munmap cases: shootdowns and throughput, on against off",
+    ),
+    "instructions": Kind(
+        instructions.add_arguments,
+        instructions.main,
+        "instructions of one operation, against a stock kernel",
+    ),
+    "report": Kind(
+        show.add_report_arguments,
+        show.report_main,
+        "tables, the page, or a text of earlier results",
+    ),
+    "keep": Kind(
+        keep.add_arguments, keep.main, "keep results in the repository, for docs/results.md"
+    ),
+    "idle-cost": Kind(
+        instructions.add_idle_arguments,
+        instructions.idle_main,
+        "the cost of FPR while nobody uses it: at most half a percent",
+    ),
+    "beside-cost": Kind(
+        beside.add_arguments, beside.main, "the cost of FPR for programs beside one that uses it"
+    ),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the kinds of measurement and their options."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    for name, add, text in (
-        ("list", verbs.add_list_arguments, "the benchmarks and suites there are"),
-        ("run", verbs.add_run_arguments, "measure a suite, or benchmarks by name"),
-        ("compare", verbs.add_compare_arguments, "the table of a run, or of several"),
-    ):
-        add(kinds.add_parser(name, help=text, description=text))
-    for name, module, text in (
-        ("munmap", munmap, "the five munmap cases: shootdowns and throughput, on against off"),
-        ("instructions", instructions, "instructions of one operation, against a stock kernel"),
-        ("beside-cost", beside, "the cost of FPR for programs beside one that uses it"),
-        ("report", report, "tables, plots, the page, or a text of earlier results"),
-        ("keep", keep, "keep results in the repository, for docs/results.md"),
-    ):
-        module.add_arguments(kinds.add_parser(name, help=text, description=text))
-    idle = "the cost of FPR while nobody uses it: at most half a percent"
-    instructions.add_idle_arguments(kinds.add_parser("idle-cost", help=idle, description=idle))
+    for name, kind in KINDS.items():
+        kind.add(kinds.add_parser(name, help=kind.help, description=kind.help))
 
 
 def main(args: argparse.Namespace) -> int:
     """Run the chosen kind and return the exit status."""
-    if args.kind in _SUITES:
-        return _SUITES[args.kind](args)
-    if args.kind == "munmap":
-        return munmap.main(args)
-    if args.kind == "instructions":
-        return instructions.main(args)
-    if args.kind == "idle-cost":
-        return instructions.idle_main(args)
-    if args.kind == "beside-cost":
-        return beside.main(args)
-    if args.kind == "keep":
-        return keep.main(args)
-    return report.main(args)
+    return KINDS[args.kind].main(args)

@@ -73,7 +73,7 @@ def _kernel(kind: str, fix: str, *, needed: bool) -> Check:
 
 
 def _python() -> Check:
-    missing = [n for n in ("rich", "matplotlib", "elftools") if importlib.util.find_spec(n) is None]
+    missing = [n for n in ("rich", "jinja2", "elftools") if importlib.util.find_spec(n) is None]
     found = "all there" if not missing else "missing: " + ", ".join(missing)
     return check("Python packages", not missing, found, _DEPS, needed=False)
 

@@ -5,12 +5,14 @@ The width of a box is its part of all shootdowns. Positions are per cent, so the
 screen without scripts, and the text keeps its size; each box is cut off at its own edge.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from markupsafe import Markup
+
+from ceasefire.pages import render
 from ceasefire.record.causes import label
 from ceasefire.record.model import Site
-from ceasefire.text import html_text
 
 _ROW = 20
 # Boxes below this part of the whole are left out, with what is below them.
@@ -49,33 +51,29 @@ def depth(node: Node, whole: int) -> int:
     return 1 + max(below, default=0)
 
 
-def svg(sites: Iterable[Site]) -> str:
+def svg(sites: Iterable[Site]) -> Markup:
     """Return the picture; empty if there is nothing to draw."""
     root = tree(sites)
     if not root.sent:
-        return ""
+        return Markup()
     height = _ROW * depth(root, root.sent)
-    parts = [
-        f'<svg class="icicle" width="100%" height="{height}" role="img" '
-        'aria-label="shootdowns by call site" xmlns="http://www.w3.org/2000/svg">'
-    ]
-    _draw(root, 0.0, 0, root.sent, parts)
-    parts.append("</svg>")
-    return "\n".join(parts)
+    boxes = list(_boxes(root, 0.0, 0, root.sent))
+    return render("record/icicle.svg.j2", height=height, row=_ROW, boxes=boxes)
 
 
-def _draw(node: Node, left: float, row: int, whole: int, parts: list[str]) -> None:
+def _boxes(node: Node, left: float, row: int, whole: int) -> Iterator[dict[str, str]]:
+    """Yield the box of a node, and those below it."""
     width = 100 * node.sent / whole
-    share = node.saved / node.sent
-    kind = "saved" if share >= 0.5 else "stays"
-    name = html_text(node.name)
-    parts.append(
-        f'<svg x="{left:.3f}%" y="{row * _ROW}" width="{width:.3f}%" height="{_ROW}">'
-        f'<g class="{kind}"><title>{name}: {node.sent:,} shootdowns, {width:.1f} %, '
-        f"FPR saves {round(node.saved):,}</title>"
-        f'<rect width="100%" height="{_ROW - 1}"/><text x="4" y="14">{name}</text></g></svg>'
-    )
+    spared = f"{node.sent:,} shootdowns, {width:.1f} %, FPR saves {round(node.saved):,}"
+    yield {
+        "name": node.name,
+        "title": f"{node.name}: {spared}",
+        "kind": "saved" if node.saved / node.sent >= 0.5 else "stays",
+        "left": f"{left:.3f}",
+        "top": str(row * _ROW),
+        "width": f"{width:.3f}",
+    }
     for child in sorted(node.children.values(), key=lambda child: -child.sent):
         if child.sent >= _LEAST * whole:
-            _draw(child, left, row + 1, whole, parts)
+            yield from _boxes(child, left, row + 1, whole)
         left += 100 * child.sent / whole

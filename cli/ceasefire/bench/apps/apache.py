@@ -12,7 +12,8 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
-from ceasefire.bench.apps import common, latency
+from ceasefire.bench import latency
+from ceasefire.bench.apps import common
 from ceasefire.errors import Failure
 
 _PORT = 8099

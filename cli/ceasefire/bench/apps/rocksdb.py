@@ -12,7 +12,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ceasefire.bench.apps import common, latency
+from ceasefire.bench import latency
+from ceasefire.bench.apps import common
 from ceasefire.errors import Failure
 
 _KEYS = 40000

@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ceasefire.bench.apps import common, latency
+from ceasefire.bench import latency
+from ceasefire.bench.apps import common
 from ceasefire.errors import Failure
 
 _PROGRAM = r"""

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire bench run`, and what it shares with `bench munmap`: measure, then show."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ceasefire import modes
+from ceasefire.bench.catalog import spec
+from ceasefire.bench.measure import programs, runner, schedule
+from ceasefire.bench.results import store
+from ceasefire.bench.verbs import options, show
+from ceasefire.errors import Failure, UsageError
+from ceasefire.output import progress
+from ceasefire.vm.spec import ACCELERATORS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `bench run`."""
+    add = parser.add_argument
+    add("name", nargs="*", metavar="NAME", help="a suite, or benchmarks (default: default)")
+    add("--quick", action="store_true", help="the suite `quick` (`bench list`: how long it takes)")
+    add("--rounds", type=int, metavar="N", help="samples of each mode (default: the suite's)")
+    add("--seconds", type=float, metavar="S", help="length of a sample (default: the suite's)")
+    add("--cpus", metavar="LIST", help="only guests with so many CPUs")
+    add("--modes", metavar="LIST", help="only these modes (`bench list` has all), and off")
+    add("--stock", action="store_true", help="measure `off` on the stock kernel, too")
+    add_where(parser)
+
+
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Declare where to measure and where results go."""
+    add = parser.add_argument
+    add("--out", metavar="DIR", help="where results go; results that are there are continued")
+    add("--kernel", default="run", metavar="KIND", help="run, debug, stock or a bzImage")
+    add("--accel", choices=ACCELERATORS, default="auto", help="default: auto")
+    add("--in-place", action="store_true", help="measure this machine and its kernel, no guest")
+    add("--dir", default="", metavar="DIR", help="with --in-place: folder for files ($TMPDIR)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Measure, then show what came of it."""
+    if args.quick and args.name:
+        raise UsageError("--quick is a suite of its own: leave the names out")
+    suite = _changed(spec.choose(args.name or ["quick" if args.quick else "default"]), args)
+    cpus = options.numbers("--cpus", args.cpus, 1, options.MAX_CPUS) if args.cpus else []
+    if not schedule.boots(suite, cpus=cpus):
+        raise UsageError(f"--cpus {args.cpus}: no benchmark of the suite wants such a guest")
+    folder, status = measure(suite, args, cpus, chosen_modes(suite, args))
+    return max(status, show.table(folder.path))
+
+
+def chosen_modes(suite: spec.Suite, args: argparse.Namespace) -> list[str]:
+    """Return the modes that the options choose, none for all that are usual."""
+    stock = modes.STOCK.name
+    there = list(dict.fromkeys(mode for b in suite.benchmarks for mode in b.modes()))
+    words = args.modes.split(",") if args.modes is not None else []
+    for word in words:
+        if word not in there and not spec.is_of_kernel(word):
+            known = ", ".join([*there, stock])
+            raise UsageError(f"--modes: '{word}' is none of {known}, or mechanisms joined by +")
+    if (args.stock or stock in words) and (args.in_place or args.kernel == modes.STOCK.kernel):
+        raise UsageError("two kernels are compared in guests: leave out --in-place, --kernel")
+    # A kernel without ceasefire has what needs none of its mechanisms.
+    if args.kernel == modes.STOCK.kernel and not words:
+        words = [mode for mode in there if not store.works(mode)]
+    if not words and not args.stock:
+        return []
+    return [*(words or there), *([stock] if args.stock and stock not in words else [])]
+
+
+def measure(
+    suite: spec.Suite,
+    args: argparse.Namespace,
+    cpus: Sequence[int] = (),
+    chosen: Sequence[str] = (),
+) -> tuple[store.Folder, int]:
+    """Take the samples that are not there yet; return where they are and the status."""
+    if args.dir and not args.in_place:
+        raise UsageError("--dir is for --in-place; guests have disks of their own")
+    folder = store.Folder(args.out, suite.name)
+    done = store.read(folder.path).done() if folder.exists() else set()
+    boots = schedule.boots(suite, done, cpus, chosen)
+    needed = [name for boot in boots for bench in boot.benchmarks for name in bench.needs]
+    if lost := programs.missing(needed):
+        raise Failure(f"{', '.join(lost)} missing: run `make deps-bench` first")
+    if done:
+        progress(f"{len(done)} samples are there already")
+    where = runner.Where(args.kernel, args.accel, args.in_place, args.dir)
+    try:
+        return folder, runner.measure(suite, boots, folder, where) if boots else 0
+    except KeyboardInterrupt:
+        progress(f"interrupted; to go on: the same command with --out {folder.path}")
+        raise
+
+
+def _changed(suite: spec.Suite, args: argparse.Namespace) -> spec.Suite:
+    rounds = suite.rounds if args.rounds is None else args.rounds
+    if not 1 <= rounds <= 1000:
+        raise UsageError("--rounds is from 1 to 1000")
+    seconds = options.seconds(suite.seconds if args.seconds is None else args.seconds)
+    return replace(suite, rounds=rounds, seconds=seconds)
