@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -103,7 +104,7 @@ def run_job(job: Job, log: Path, stop: threading.Event, proven: Collection[str] 
     cases = tuple(judge_skips(outcome.cases, job.skips))
     if job.expect == "fail":
         cases = (_expected_failure(job, cases),)
-    return Outcome(cases, outcome.log, outcome.notes)
+    return replace(outcome, cases=cases)
 
 
 def describe(job: Job) -> str:

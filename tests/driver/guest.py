@@ -23,25 +23,54 @@ def run(job: Job, log: Path, stop: threading.Event) -> Outcome:
 
     Raises Interrupted soon after stop is set.
     """
-    with run_directory("job") as scratch:
-        if job.tests:
-            listing = scratch / "tests"
-            listing.write_text(
-                "".join(f"{job.test_timeout}\t{t}\t{t}\n" for t in job.tests), encoding="utf-8"
-            )
-            command = [str(ROOT / "tests" / "guest" / "run-tests"), str(listing)]
-        else:
-            command = ["sh", "-c", job.command]
-        result = boot(job, command, log, stop)
+    if job.tests:
+        return _run_tests(job, log, stop)
+    result = boot(job, ["sh", "-c", job.command], log, stop)
     cases = kernel_cases(job, result)
     if job.format == "status":
         status = result.status
         cases.append(passed(job.name) if status == 0 else failed(job.name, f"exit status {status}"))
     else:
-        cases += ktap.parse(result.stdout.decode(errors="replace"), nested=bool(job.tests))
-        if result.status not in (0, None) and all(case.result == "pass" for case in cases):
-            cases.append(failed(job.name, f"exit status {result.status} although all passed"))
-    return Outcome(tuple(cases), log, (f"kernel log {result.log}",))
+        cases += _ktap_cases(job, result)
+    return Outcome(tuple(cases), log, (f"kernel log {result.log}",), 1)
+
+
+def _run_tests(job: Job, log: Path, stop: threading.Event) -> Outcome:
+    """Run the programs in one boot, and what is left in a fresh one when a guest dies."""
+    cases: list[Case] = []
+    notes: list[str] = []
+    left = list(job.tests)
+    while left:
+        with run_directory("job") as scratch:
+            listing = scratch / "tests"
+            listing.write_text(
+                "".join(f"{job.test_timeout}\t{t}\t{t}\n" for t in left), encoding="utf-8"
+            )
+            command = [str(ROOT / "tests" / "guest" / "run-tests"), str(listing)]
+            result = boot(job, command, log, stop)
+        notes.append(f"kernel log {result.log}")
+        cases += kernel_cases(job, result)
+        started = len(_started(result))
+        if result.status is not None or result.timed_out or not started:
+            cases += _ktap_cases(job, result)
+            break
+        text = ktap.until_end_of(started - 1, result.stdout.decode(errors="replace"))
+        cases += ktap.parse(text, nested=True) if started > 1 else []
+        cases.append(failed(left[started - 1], f"the guest died in it: {result.hung or 'no end'}"))
+        left = left[started:]
+    return Outcome(tuple(cases), log, tuple(notes), len(notes))
+
+
+def _ktap_cases(job: Job, result: GuestResult) -> list[Case]:
+    cases = ktap.parse(result.stdout.decode(errors="replace"), nested=bool(job.tests))
+    if result.status not in (0, None) and all(case.result == "pass" for case in cases):
+        cases.append(failed(job.name, f"exit status {result.status} although all passed"))
+    return cases
+
+
+def _started(result: GuestResult) -> list[tuple[int, str]]:
+    with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        return ktap.programs_started(lines)
 
 
 def boot(job: Job, command: list[str], log: Path, stop: threading.Event) -> GuestResult:
@@ -64,6 +93,7 @@ def boot(job: Job, command: list[str], log: Path, stop: threading.Event) -> Gues
         qemu_args=job.qemu_args,
         disks=tuple(parse_disk(text) for text in job.disks),
         timeout=job.timeout,
+        silence=job.silence,
         environment=tuple(environment.items()),
         allow_log=job.allow_log,
         files=files_of(job, environment["PATH"], command),
@@ -105,8 +135,7 @@ def kernel_cases(job: Job, result: GuestResult) -> list[Case]:
         except Failure as failure:
             return [failed(name, str(failure))]
         return []
-    with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        started = ktap.programs_started(lines)
+    started = _started(result)
     cases = []
     for report in result.verdict.reports:
         blamed = [program for line, program in started if line < report.line]

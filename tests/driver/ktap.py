@@ -45,6 +45,19 @@ def late_plan(text: str) -> int | None:
     return None
 
 
+def until_end_of(number: int, text: str) -> str:
+    """Return the output of a run that ended too early up to the end of program `number`.
+
+    The plan is that of these programs.
+    """
+    kept = []
+    for line in text.split("\n"):
+        kept.append(f"1..{number}" if re.match(r"1\.\.\d+\s*$", line) else line)
+        if re.match(rf"(?:not )?ok {number}\b", line):
+            break
+    return "\n".join(kept) + "\n"
+
+
 def parse(text: str, *, nested: bool = False) -> list[Case]:
     """Return the test cases of a KTAP output.
 

@@ -2,11 +2,14 @@
 """Runs mutation jobs: a test must pass as it is and notice when its protection is off.
 
 Many pairs share a boot. A mutated kernel may be damaged afterwards, which shows as a control run
-that fails or as a crash; then the rest goes on in a fresh guest. A control run that fails in a
-fresh guest is a failure of the test. A test that has passed in this run already, in the job that
-stands for the control runs, is repeated only after the kernel has complained. On an emulator that
-checks, it also has to report the class of violation that the pair names, and none in the control
-run. Results come from the kernel log, see guest/run-mutations.
+that fails, as a crash or as a hang; then the pair goes on in a fresh guest, and so does the one
+after a pair that says it damages the kernel. Only what happens first in a fresh guest counts: a
+control run that fails there is a failure of the test, a crash or a hang there is the pair's own.
+
+A test that has passed in this run already, in the job that stands for the control runs, is repeated
+only after the kernel has complained. On an emulator that checks, it also has to report the class of
+violation that the pair names, and none in the control run. Results come from the kernel log, see
+guest/run-mutations.
 """
 
 import re
@@ -61,17 +64,18 @@ def run(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()
     verdicts: dict[int, Case] = {}
     notes = []
     while pending:
-        result = _boot(job, pending, log, stop)
+        result = _boot(job, share(job.mutations, pending), log, stop)
         notes.append(f"kernel log {result.log}")
         with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
             attempts = read_attempts(lines)
-        settled = settle(job.mutations, pending, attempts, result.timed_out)
+        ended = not result.timed_out and not result.hung
+        settled = settle(job.mutations, pending, attempts, not ended)
         if not settled:
             first = job.mutations[pending[0]]
             settled = {pending[0]: failed(case_name(first), _no_result(result))}
         verdicts.update(settled)
         pending = [number for number in pending if number not in settled]
-    return Outcome(tuple(verdicts[n] for n in sorted(verdicts)), log, tuple(notes))
+    return Outcome(tuple(verdicts[n] for n in sorted(verdicts)), log, tuple(notes), len(notes))
 
 
 def case_name(mutation: Mutation) -> str:
@@ -91,7 +95,10 @@ def settle(
     attempts: dict[int, Attempt],
     timed_out: bool,
 ) -> dict[int, Case]:
-    """Return the verdicts that one boot allows; the pairs left out need a fresh guest."""
+    """Return the verdicts that one boot allows; the pairs left out need a fresh guest.
+
+    timed_out: the guest did not end, it hung or its time was up.
+    """
     settled: dict[int, Case] = {}
     for place, number in enumerate(pending):
         attempt = attempts.get(number)
@@ -109,10 +116,20 @@ def settle(
             continue
         if not attempt.began:
             break
+        dead = attempt.mutated is None
+        # An earlier pair may have killed it.
+        if dead and place > 0:
+            break
         settled[number] = judge(mutation, attempt, timed_out)
-        if attempt.mutated is None:
+        if dead:
             break
     return settled
+
+
+def share(mutations: Sequence[Mutation], pending: Sequence[int]) -> list[int]:
+    """Return the first of the pairs, as many as may share a guest."""
+    last = next((place for place, n in enumerate(pending) if mutations[n].damages), len(pending))
+    return list(pending[: last + 1])
 
 
 def judge(mutation: Mutation, attempt: Attempt, timed_out: bool) -> Case:
@@ -174,6 +191,8 @@ def read_attempts(lines: Iterable[str]) -> dict[int, Attempt]:
 def _control_problem(mutation: Mutation, attempt: Attempt) -> str:
     if attempt.control is None and mutation.control != "always":
         return ""
+    if attempt.control is None:
+        return "without the mutation the test does not end"
     if attempt.control != 0:
         return f"without the mutation the test does not pass: exit status {attempt.control}"
     if attempt.control_reports:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ceasefire.errors import UsageError
+from ceasefire.vm.pulse import SILENCE
 
 KINDS = ("host", "guest")
 FORMATS = ("ktap", "pytest", "meson", "status")
@@ -29,6 +30,8 @@ class Mutation:
     "never", or when the kernel is "damaged", which is when it has complained since. reported: the
     class of violation that an emulator which checks has to report, or unreported: why it reports
     none. Jobs on other emulators do not look; those on this one have to say one of both.
+    damages: it may damage the kernel in ways that the kernel does not notice, so that the next pair
+    needs a fresh guest.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Mutation:
     control: str = "always"
     reported: str = ""
     unreported: str = ""
+    damages: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Job:
     for QEMU; see `ceasefire vm`.
     lane: of one lane no two jobs run at a time, see lanes. control: the job whose passes stand for
     the control runs of these mutations. after: builds that a host job waits for.
+    silence: seconds without a sign of life after which its guest is dead.
     """
 
     name: str
@@ -69,6 +74,7 @@ class Job:
     files: tuple[str, ...] = ()
     timeout: float = 600.0
     test_timeout: int = 120
+    silence: float = SILENCE
     expect: str = "pass"
     because: str = ""
     long: bool = False
