@@ -470,6 +470,29 @@ def test_passed_tests_need_no_control_run() -> None:
     assert not mutations.is_proven(Mutation("m", "fpr_leak"), {"fpr_leak.truncated"})
 
 
+def test_what_a_job_proves() -> None:
+    proven = mutations.proven_by(
+        [
+            cases.passed("fpr_leak.truncated"),
+            cases.failed("fpr_leak.dropped", "why"),
+            cases.passed("fpr_moves by_collapse by_compaction.by_collapse"),
+            cases.passed("fpr_fuzz --seconds 5.whole"),
+            cases.passed("A=1 fpr_evict at_once.at_once"),
+            cases.passed("echo n >x && fpr_evict.stays_old"),
+            cases.passed("x/y: guest"),
+        ]
+    )
+
+    def is_proven(test: str) -> bool:
+        return mutations.is_proven(Mutation("m", test), proven)
+
+    assert is_proven("fpr_leak truncated") and not is_proven("fpr_leak dropped")
+    assert is_proven("fpr_moves by_collapse") and not is_proven("fpr_moves by_compaction")
+    assert is_proven("fpr_fuzz --seconds 5") and not is_proven("fpr_fuzz --seconds 6")
+    assert not is_proven("fpr_evict at_once") and not is_proven("fpr_evict stays_old")
+    assert is_proven("A=1 fpr_evict at_once")
+
+
 def test_control_run_of_a_proven_pair_counts_where_there_is_one() -> None:
     pairs = (Mutation("m0", "t0"), Mutation("m1", "t1", control="damaged"))
     mutated = [mark("1 mutated begins"), mark("1 mutated status 1")]

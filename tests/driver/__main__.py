@@ -64,7 +64,7 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
         def work(place: int, job: Job, stop: threading.Event) -> None:
             title = f"[{place}/{len(jobs)}] {job.name}"
             control = outcomes.get(job.control)
-            proven = {c.name for c in control.cases if c.result == PASS} if control else set()
+            proven = mutations.proven_by(control.cases) if control else frozenset()
             log = new_log(job.name.replace("/", "-"), ".ktap")
             missing = [n for n in job.needs if n in outcomes and outcomes[n].count(FAIL)]
             with board.job(title, log) as seconds:

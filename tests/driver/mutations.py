@@ -21,7 +21,7 @@ from pathlib import Path
 from ceasefire.vm import GuestResult, klog
 from ceasefire.vm.files import run_directory
 from ceasefire.vm.spec import STOCK_EMULATOR
-from tests.driver.cases import Case, Outcome, failed, passed
+from tests.driver.cases import PASS, Case, Outcome, failed, passed
 from tests.driver.environment import ROOT
 from tests.driver.guest import boot
 from tests.driver.suites import Job, Mutation
@@ -51,7 +51,7 @@ class Attempt:
 def run(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
     """Run all pairs of a job, booting as often as needed.
 
-    proven: names of test cases that have passed without a mutation.
+    proven: what has passed without a mutation, see proven_by().
     """
     pairs = tuple(
         replace(m, control="damaged") if m.control == "always" and is_proven(m, proven) else m
@@ -84,9 +84,29 @@ def case_name(mutation: Mutation) -> str:
 
 
 def is_proven(mutation: Mutation, proven: Collection[str]) -> bool:
-    """Return whether every case of the pair's test (a program and its cases) has passed."""
+    """Return whether the pair's test has passed, or every case of it (a program and its cases)."""
     program, *cases = mutation.test.split()
-    return bool(cases) and all(f"{program}.{case}" in proven for case in cases)
+    return mutation.test in proven or (
+        bool(cases) and all(f"{program}.{case}" in proven for case in cases)
+    )
+
+
+def proven_by(cases: Iterable[Case]) -> frozenset[str]:
+    """Return what the cases of a job prove: `program.case`, and whole entries of its tests.
+
+    An entry with more than names of cases behind the program proves itself only: with a variable or
+    another command before it the same case may be another one.
+    """
+    entries: dict[str, list[Case]] = {}
+    for case in cases:
+        entries.setdefault(case.name.rpartition(".")[0], []).append(case)
+    proven = {e for e, found in entries.items() if e and all(c.result == PASS for c in found)}
+    for entry, found in entries.items():
+        program, *words = entry.split() or [""]
+        if all(word.isidentifier() for word in (program, *words)):
+            names = (case.name.rpartition(".")[2] for case in found if case.result == PASS)
+            proven |= {f"{program}.{name}" for name in names}
+    return frozenset(proven)
 
 
 def settle(
