@@ -63,7 +63,11 @@ def ceasefire() -> Runner:
 
 @pytest.fixture
 def empty_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point the build directory to a place of its own with nothing built."""
+    """Point the build directory to a place of its own with nothing built.
+
+    Nothing that is booted there is a guest of the job that runs the tests.
+    """
+    monkeypatch.delenv("CEASEFIRE_LOG_LIST", raising=False)
     (tmp_path / ".ceasefire-build").touch()
     monkeypatch.setenv("CEASEFIRE_BUILD", str(tmp_path))
     return tmp_path

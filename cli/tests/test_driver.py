@@ -136,6 +136,24 @@ def test_last_line_is_the_count(empty_build: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
 
 
+def test_table_of_what_each_job_takes(
+    empty_build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "from ceasefire.vm.files import new_log; new_log('a', '.klog'); new_log('b', '.ktap')"
+    boots = f"PYTHONPATH=cli $PYTHON -c \"{code}\" && sleep 3"
+    jobs = [
+        host_job("exit 0", name="x/quick", format="status"),
+        host_job(boots, name="x/slow", format="status"),
+    ]
+    assert run_all(jobs, verbose=False) == 0
+    *_, head, first, second, both, last = capsys.readouterr().out.splitlines()
+    assert head.split() == ["seconds", "guests", "job"]
+    assert (first.split()[1:], second.split()[1:]) == (["1", "x/slow"], ["0", "x/quick"])
+    assert float(first.split()[0]) >= 3 > float(second.split()[0])
+    assert both.split()[1:] == ["1", "all,", "some", "beside", "others"]
+    assert last == "2 passed, 0 failed"
+
+
 def test_the_lanes_run_beside_each_other(empty_build: Path) -> None:
     # Each waits for the other: only side by side do they end.
     meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
