@@ -3,6 +3,7 @@
 
 import subprocess
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -174,7 +175,7 @@ def test_the_lane_of_guests_helps_when_it_is_empty(empty_build: Path) -> None:
     meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
     here, there = str(empty_build / "here"), str(empty_build / "there")
     jobs = [
-        host_job(meet.format(*pair), name=f"x/{pair[0][-4:]}", format="status", lane="beside")
+        host_job(meet.format(*pair), name=f"x/{Path(pair[0]).name}", format="status", lane="beside")
         for pair in ((here, there), (there, here))
     ]
     assert run_all(jobs, verbose=False) == 0
@@ -185,6 +186,31 @@ def test_job_waits_for_the_other_lane(empty_build: Path) -> None:
     built = host_job(f"sleep 1; touch {made}", name="build/x", format="status", lane="beside")
     test = host_job(f"[ -e {made} ]", format="status", after=("build/x",))
     assert run_all([test, built], verbose=False) == 0
+
+
+def test_job_that_waits_lets_others_pass(empty_build: Path) -> None:
+    here, made = empty_build / "here", empty_build / "made"
+    # The build ends when the second job of the other lane has run.
+    until = f"for i in $(seq 300); do [ -e {here} ] && exec touch {made}; sleep 0.1; done; exit 1"
+    jobs = [
+        host_job(until, name="build/x", format="status", lane="beside"),
+        host_job(f"[ -e {made} ]", name="x/late", format="status", after=("build/x",)),
+        host_job(f"touch {here}", name="x/early", format="status"),
+    ]
+    assert run_all(jobs, verbose=False) == 0
+
+
+def test_mutations_wait_for_their_control_runs() -> None:
+    order: list[str] = []
+    control = host_job("", name="x/control", lane="beside")
+    jobs = [Job("x/pairs", "guest", control="x/control", kernel="debug"), control]
+
+    def work(_place: int, job: Job, _stop: threading.Event) -> None:
+        time.sleep(0.5)
+        order.append(job.name)
+
+    lanes.run(jobs, work)
+    assert order == ["x/control", "x/pairs"]
 
 
 def test_job_fails_with_what_it_waits_for(
