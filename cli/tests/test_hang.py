@@ -5,6 +5,8 @@ A shell script stands in for virtme-run and QEMU. It prints what a kernel prints
 nothing any more, and would not end for as long as the job may take.
 """
 
+import os
+import signal
 import subprocess
 import threading
 import time
@@ -79,6 +81,30 @@ def test_slow_guest_that_gives_signs_of_life_is_waited_for(fake_guest: FakeGuest
     beats = "for i in $(seq 10); do sleep 1; say ceasefire-vm: alive; done"
     fake_guest(f"{READY}; {beats}; {ENDS}")
     assert run_guest(GuestSpec(accel="tcg", silence=8.0), ["x"]).check() == 0
+
+
+def test_guest_that_gets_no_cpu_is_not_silent(
+    fake_guest: FakeGuest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulse, "waited", lambda _: {1: time.monotonic(), 2: 0.0})
+    fake_guest(f"{READY}; {HANGS}")
+    result = run_guest(GuestSpec(accel="tcg", timeout=6.0, silence=1.0), ["x"])
+    assert result.timed_out
+    assert not result.hung
+
+
+def test_wait_for_a_cpu_is_measured() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    busy = f"for i in 1 2 3; do taskset -c {cpu} sh -c 'while :; do :; done' & done; wait"
+    process = subprocess.Popen(["sh", "-c", busy], start_new_session=True)
+    try:
+        end = time.monotonic() + 60
+        while not any(wait > 0.5 for wait in pulse.waited(process.pid).values()):
+            assert time.monotonic() < end, "three programs on one CPU never wait"
+            time.sleep(0.1)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def test_without_a_limit_of_silence_only_the_time_counts(fake_guest: FakeGuest) -> None:

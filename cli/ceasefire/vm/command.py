@@ -52,7 +52,7 @@ _TCG_ARGS = (
 # Where a guest that hangs is given up its kernel says so in less than a minute.
 _PULSE_ARGS = ("watchdog_thresh=20", "rcupdate.rcu_cpu_stall_timeout=45")
 _PULSE_DEBUG_ARGS = (
-    "sysctl.kernel.hung_task_timeout_secs=45",
+    "sysctl.kernel.hung_task_timeout_secs=50",
     "sysctl.kernel.hung_task_check_interval_secs=5",
 )
 _DEBUG_ARGS = ("page_poison=1",)

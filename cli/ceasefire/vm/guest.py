@@ -266,7 +266,7 @@ def _wait(
             raise Interrupted
         if any(stream.cut for stream in streams):
             return True, ""
-        if pulse is not None and (hung := pulse.lost()):
+        if pulse is not None and (hung := pulse.lost(process.pid)):
             return True, hung
     return False, ""
 

@@ -4,9 +4,12 @@
 There are two signs, both on the console. The kernel says that a CPU or a task has made no progress
 for a long time: what waits for that will wait for ever. Or nothing is printed at all: the script of
 the guest prints a line every few seconds, and starts a program for it, so this needs a CPU, memory
-and the file tree. A slow guest beats more slowly, but it beats. Called by guest.py.
+and the file tree. A guest that gets no CPU of this machine cannot do that either, so the time for
+which QEMU has waited for one does not count. Called by guest.py.
 """
 
+import contextlib
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -44,11 +47,15 @@ class Pulse:
         self._read = 0
         self._line = b""
         self._heard = time.monotonic()
+        self._waited: dict[int, float] = {}
         self._stuck = ""
         self._since = 0.0
 
-    def lost(self) -> str:
-        """Return why the guest is given up, empty as long as it may live."""
+    def lost(self, group: int) -> str:
+        """Return why the guest is given up, empty as long as it may live.
+
+        group: the process group of QEMU.
+        """
         now = time.monotonic()
         with self._console.open("rb") as file:
             file.seek(self._read)
@@ -56,14 +63,19 @@ class Pulse:
         if chunk:
             self._read += len(chunk)
             self._heard = now
+            self._waited = {}
             *lines, self._line = (self._line + chunk).split(b"\n")
             if not self._stuck and self._find(lines):
                 self._since = now
         if self._stuck and now - self._since >= _LAST_WORDS:
             return f"the kernel says so: {self._stuck}"
-        if now - self._heard >= self._silence:
-            return f"no sign of life for {self._silence:g} s"
-        return ""
+        self._waited = self._waited or waited(group)
+        if now - self._heard < self._silence:
+            return ""
+        kept = max((s - self._waited.get(n, s) for n, s in waited(group).items()), default=0.0)
+        if now - self._heard - kept < self._silence:
+            return ""
+        return f"no sign of life for {self._silence:g} s"
 
     def _find(self, lines: Sequence[bytes]) -> bool:
         for raw in lines:
@@ -73,6 +85,19 @@ class Pulse:
                 self._stuck = text.strip()
                 return True
         return False
+
+
+def waited(group: int) -> dict[int, float]:
+    """Return for each thread of a process group how many seconds it has waited for a CPU so far."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        # It may have ended; and not every kernel counts.
+        with contextlib.suppress(OSError):
+            if process.name.isdecimal() and os.getpgid(int(process.name)) == group:
+                for thread in (process / "task").iterdir():
+                    _, wait, _ = (thread / "schedstat").read_text(encoding="ascii").split()
+                    found[int(thread.name)] = int(wait) / 1e9
+    return found
 
 
 def heartbeat() -> list[str]:
