@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest that hangs is dead at once, and what it did not get to goes on in a fresh one.
+"""Jobs in a guest: one that hangs is dead at once, and what it did not get to goes on in a fresh
+one; a complaint of the kernel and a skip without a reason fail the job.
 
 A shell script stands in for virtme-run and QEMU. It prints what a kernel prints that hangs, or
 nothing any more, and would not end for as long as the job may take.
@@ -199,6 +200,29 @@ def test_pair_after_one_that_damages_gets_a_fresh_guest(fake_guest: FakeGuest) -
     first = (build / "pid.list1").read_text(encoding="utf-8")
     second = (build / "pid.list2").read_text(encoding="utf-8")
     assert [text.split("\t")[3] for text in (first, second)] == ["m0", "m1"]
+
+
+def test_complaint_of_the_kernel_fails_the_job(fake_guest: FakeGuest) -> None:
+    fake_guest(f"{READY}; say 'WARNING: made up'; {ENDS}")
+    job = {"timeout": PATIENCE, "format": "status", "command": "x"}
+    outcome = outcome_of(Job("x/y", "guest", **job))  # type: ignore[arg-type]
+    found = {case.name: case.result for case in outcome.cases}
+    assert found == {"x/y: guest": "fail", "x/y": "pass"}
+    assert "WARNING: made up" in outcome.cases[0].detail
+
+
+@needs_tree
+def test_skip_without_a_reason_fails_the_job(
+    fake_guest: FakeGuest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(KUNIT)
+    fake_guest(f"{READY}; printf 'KTAP version 1\\n1..1\\nok 1 - a # SKIP no reason\\n'; {ENDS}")
+    job = {"timeout": PATIENCE, "command": "x"}
+    outcome = outcome_of(Job("x/y", "guest", **job))  # type: ignore[arg-type]
+    assert [(case.name, case.result) for case in outcome.cases] == [("a", "fail")]
+    job["skips"] = {"a": "there is a reason"}
+    outcome = outcome_of(Job("x/y", "guest", **job))  # type: ignore[arg-type]
+    assert [(case.name, case.result) for case in outcome.cases] == [("a", "skip")]
 
 
 def program(number: int, name: str) -> str:
