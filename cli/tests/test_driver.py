@@ -320,6 +320,8 @@ def test_late_plan_is_refused(text: str) -> None:
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nspeed=3\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nformat='xml'\n",
         "[[job]]\nname='a'\nkind='guest'\ncommand='x'\ntests=['y']\n",
+        "[[job]]\nname='a'\nkind='guest'\nemulator='checking'\ntests=['y']\n"
+        "mutations=[{name='m', test='t', unreported='x'}]\n",
         "[[job]]\nname='a'\nkind='host'\ntests=['y']\n",
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m'}]\n",
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', catch='luck'}]\n",

@@ -246,3 +246,41 @@ def test_programs_after_one_that_hangs_run_in_a_fresh_guest(
     found = {case.name: case.result for case in outcome.cases}
     assert found == {"a.case": "pass", "b": "fail", "c.case": "pass", "x/y: guest": "fail"}
     assert outcome.boots == 2
+
+
+def both_job(**values: object) -> Job:
+    given = {"timeout": PATIENCE, "silence": 2.0, "tests": ("a",), **values}
+    return Job("x/y", "guest", **given)  # type: ignore[arg-type]
+
+
+@needs_tree
+@pytest.mark.parametrize("end", [ENDS, HANGS, "say 'Kernel panic - not syncing: x'; exit 1"])
+def test_pairs_share_the_guest_of_the_tests(
+    end: str, fake_guest: FakeGuest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(KUNIT)
+    pair = "; ".join(f"say ceasefire-test: mutation 0 mutated {w}" for w in ("begins", "status 1"))
+    fake_guest(f"{READY}; printf 'KTAP version 1\\n1..1\\n'; {program(1, 'a')}; {pair}; {end}")
+    outcome = outcome_of(both_job(mutations=(Mutation("m", "a case"),)))
+    found = {case.name: case.result for case in outcome.cases}
+    assert found == {"a.case": "pass", "m is caught by a case": "pass"}
+    assert outcome.boots == 1
+
+
+@needs_tree
+def test_pair_of_a_test_that_did_not_pass_proves_nothing(
+    fake_guest: FakeGuest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(KUNIT)
+    bad = program(1, "a").replace("ok 1", "not ok 1")
+    pair = "; ".join(f"say ceasefire-test: mutation 0 mutated {w}" for w in ("begins", "status 1"))
+    control = "say ceasefire-test: mutation 0 control"
+    fake_guest(
+        f"{COUNT}; {READY}; [ $boot = 1 ] || {{ {control} begins; {control} status 1; {ENDS}; }};"
+        f"printf 'KTAP version 1\\n1..1\\n'; {bad}; {pair}; {ENDS}"
+    )
+    outcome = outcome_of(both_job(mutations=(Mutation("m", "a case"),)))
+    found = {case.name: case.result for case in outcome.cases}
+    assert found == {"a.case": "fail", "m is caught by a case": "fail"}
+    assert "without the mutation the test does not pass" in outcome.cases[-1].detail
+    assert outcome.boots == 2

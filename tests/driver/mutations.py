@@ -6,15 +6,16 @@ that fails, as a crash or as a hang; then the pair goes on in a fresh guest, and
 after a pair that says it damages the kernel. Only what happens first in a fresh guest counts: a
 control run that fails there is a failure of the test, a crash or a hang there is the pair's own.
 
-A test that has passed in this run already, in the job that stands for the control runs, is repeated
-only after the kernel has complained. On an emulator that checks, it also has to report the class of
-violation that the pair names, and none in the control run. Results come from the kernel log, see
-guest/run-mutations.
+A test that has passed in this run already, among the tests of the same job or in the job that
+stands for the control runs, is repeated only after the kernel has complained. On an emulator that
+checks, it also has to report the class of violation that the pair names, and none in the control
+run. Results come from the kernel log, see guest/run-mutations.
 """
 
+import contextlib
 import re
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from ceasefire.vm.files import run_directory
 from ceasefire.vm.spec import STOCK_EMULATOR
 from tests.driver.cases import PASS, Case, Outcome, failed, passed
 from tests.driver.environment import ROOT
-from tests.driver.guest import boot
+from tests.driver.guest import boot, run_tests
 from tests.driver.suites import Job, Mutation
 
 _MARK = re.compile(
@@ -49,33 +50,64 @@ class Attempt:
 
 
 def run(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
-    """Run all pairs of a job, booting as often as needed.
+    """Run all pairs of a job, booting as often as needed; the tests of the job come first.
 
     proven: what has passed without a mutation, see proven_by().
     """
-    pairs = tuple(
-        replace(m, control="damaged") if m.control == "always" and is_proven(m, proven) else m
-        for m in job.mutations
-    )
     if job.emulator == STOCK_EMULATOR:
-        pairs = tuple(replace(m, reported="") for m in pairs)
-    job = replace(job, mutations=pairs)
+        job = replace(job, mutations=tuple(replace(m, reported="") for m in job.mutations))
     pending = list(range(len(job.mutations)))
     verdicts: dict[int, Case] = {}
-    notes = []
-    while pending:
-        result = _boot(job, share(job.mutations, pending), log, stop)
+    cases: tuple[Case, ...] = ()
+    notes: list[str] = []
+    if job.tests:
+        # Each pair as if its test had passed; which have is known afterwards.
+        with _command(_trusting(job), share(job.mutations, pending)) as command:
+            tests, result = run_tests(job, log, stop, command)
+        cases, notes = tests.cases, list(tests.notes)
+        proven = {*proven, *proven_by(cases)}
+        verdicts = _verdicts(_trusting(job, proven), pending, result)
+        job = replace(job, tests=())
+    job = _trusting(job, proven)
+    while pending := [number for number in pending if number not in verdicts]:
+        with _command(job, share(job.mutations, pending)) as command:
+            result = boot(job, command, log, stop)
         notes.append(f"kernel log {result.log}")
-        with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-            attempts = read_attempts(lines)
-        ended = not result.timed_out and not result.hung
-        settled = settle(job.mutations, pending, attempts, not ended)
+        settled = _verdicts(job, pending, result)
         if not settled:
             first = job.mutations[pending[0]]
             settled = {pending[0]: failed(case_name(first), _no_result(result))}
         verdicts.update(settled)
-        pending = [number for number in pending if number not in settled]
-    return Outcome(tuple(verdicts[n] for n in sorted(verdicts)), log, tuple(notes), len(notes))
+    cases += tuple(verdicts[n] for n in sorted(verdicts))
+    return Outcome(cases, log, tuple(notes), len(notes))
+
+
+def _trusting(job: Job, proven: Collection[str] | None = None) -> Job:
+    """Return the job with fewer control runs: pairs that are proven, or all, need them only after
+    the kernel has complained.
+    """
+
+    def needs_none(mutation: Mutation) -> bool:
+        trusted = proven is None or is_proven(mutation, proven)
+        return mutation.control == "always" and trusted
+
+    pairs = (replace(m, control="damaged") if needs_none(m) else m for m in job.mutations)
+    return replace(job, mutations=tuple(pairs))
+
+
+def _verdicts(job: Job, pending: Sequence[int], result: GuestResult) -> dict[int, Case]:
+    """Return the verdicts that one boot allows.
+
+    A pair without the control run that it needs has none: it comes after tests that did not pass.
+    """
+    with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        found = read_attempts(lines)
+    attempts = {}
+    for number, attempt in found.items():
+        bare = attempt.control is None and attempt.began
+        if not (bare and job.mutations[number].control == "always"):
+            attempts[number] = attempt
+    return settle(job.mutations, pending, attempts, bool(result.timed_out or result.hung))
 
 
 def case_name(mutation: Mutation) -> str:
@@ -222,7 +254,9 @@ def _control_problem(mutation: Mutation, attempt: Attempt) -> str:
     return ""
 
 
-def _boot(job: Job, pending: Sequence[int], log: Path, stop: threading.Event) -> GuestResult:
+@contextlib.contextmanager
+def _command(job: Job, pending: Sequence[int]) -> Iterator[list[str]]:
+    """Write the list of these pairs; gives the command that runs them in a guest."""
     with run_directory("job") as scratch:
         listing = scratch / "mutations"
         listing.write_text(
@@ -233,8 +267,7 @@ def _boot(job: Job, pending: Sequence[int], log: Path, stop: threading.Event) ->
             ),
             encoding="utf-8",
         )
-        command = [str(ROOT / "tests" / "guest" / "run-mutations"), str(listing)]
-        return boot(job, command, log, stop)
+        yield [str(ROOT / "tests" / "guest" / "run-mutations"), str(listing)]
 
 
 def _no_result(result: GuestResult) -> str:

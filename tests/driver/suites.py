@@ -11,6 +11,7 @@ from typing import Any
 
 from ceasefire.errors import UsageError
 from ceasefire.vm.pulse import SILENCE
+from ceasefire.vm.spec import STOCK_EMULATOR
 
 KINDS = ("host", "guest")
 FORMATS = ("ktap", "pytest", "meson", "status")
@@ -45,7 +46,7 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Job:
-    """One entry of a suite. Exactly one of command, tests and mutations says what it runs.
+    """One entry of a suite. A command, or tests, mutations or both, say what it runs.
 
     files: boot from memory, with busybox and these programs on PATH only.
     emulator, check, cpu, qemu_args: which QEMU, properties of its checker, CPU model, more words
@@ -66,7 +67,7 @@ class Job:
     memory: str = "1G"
     numa: int = 1
     append: str = ""
-    emulator: str = "stock"
+    emulator: str = STOCK_EMULATOR
     check: str = ""
     cpu: str = ""
     qemu_args: tuple[str, ...] = ()
@@ -95,7 +96,7 @@ class Job:
         """The jobs that this one has to wait for, if they run at all: those of suite build."""
         if self.kind == "host":
             return self.after
-        emulator = () if self.emulator == "stock" else (f"{BUILD}/emulator",)
+        emulator = () if self.emulator == STOCK_EMULATOR else (f"{BUILD}/emulator",)
         return (f"{BUILD}/kernel-{self.kernel}", *emulator)
 
 
@@ -179,8 +180,10 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
         raise UsageError(f"{where}: it needs a name and a kind, {' or '.join(KINDS)}")
     values.setdefault("lane", "guests" if values["kind"] == "guest" else "beside")
     job = Job(**{**values, "name": f"{path.stem}/{values['name']}"})
-    if sum(map(bool, (job.command, job.tests, job.mutations))) != 1:
-        raise UsageError(f"{where}: it needs one of command, tests and mutations")
+    if bool(job.command) == bool(job.tests or job.mutations):
+        raise UsageError(f"{where}: it needs a command, or tests, mutations or both")
+    if job.tests and job.mutations and job.emulator != STOCK_EMULATOR:
+        raise UsageError(f"{where}: what an emulator reports is counted for each pair: no tests")
     if job.format not in FORMATS:
         raise UsageError(f"{where}: the format is one of {', '.join(FORMATS)}")
     if job.kind == "host" and not job.command:
