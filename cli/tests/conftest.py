@@ -63,10 +63,45 @@ def ceasefire() -> Runner:
 
 @pytest.fixture
 def empty_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point the build directory to a place of its own with nothing built."""
+    """Point the build directory to a place of its own with nothing built.
+
+    Nothing that is booted there is a guest of the job that runs the tests.
+    """
+    monkeypatch.delenv("CEASEFIRE_LOG_LIST", raising=False)
     (tmp_path / ".ceasefire-build").touch()
     monkeypatch.setenv("CEASEFIRE_BUILD", str(tmp_path))
     return tmp_path
+
+
+FakeGuest = Callable[[str], None]
+
+
+@pytest.fixture
+def fake_guest(empty_build: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGuest:
+    """Put a shell script in the place of virtme-run and QEMU; return what fills it in.
+
+    The script finds the console in $log. It may write a process of its own to $PIDFILE.
+    """
+    image = empty_build / "linux" / "build-run" / "arch" / "x86" / "boot" / "bzImage"
+    image.parent.mkdir(parents=True)
+    image.touch()
+    tools = empty_build / "venv" / "bin"
+    tools.mkdir(parents=True)
+    qemu = tools / "qemu-system-x86_64"
+    qemu.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    qemu.chmod(0o755)
+    script = tools / "virtme-run"
+    script.touch(0o755)
+    monkeypatch.setenv("PIDFILE", str(empty_build / "pid"))
+    log = (
+        'while [ "$1" != --qemu-bin ]; do shift; done; '
+        "log=$(sed -n 's/.*word=file,id=console,path=\\(.*\\) found=1.*/\\1/p' \"$2\")"
+    )
+
+    def write(text: str) -> None:
+        script.write_text(f"#!/bin/sh\n{log}\n{text}\n", encoding="utf-8")
+
+    return write
 
 
 # What each mode of the made-up results does: rate, shootdowns for each operation, latency in ns.

@@ -3,6 +3,7 @@
 
 import subprocess
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -136,6 +137,24 @@ def test_last_line_is_the_count(empty_build: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
 
 
+def test_table_of_what_each_job_takes(
+    empty_build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "from ceasefire.vm.files import new_log; new_log('a', '.klog'); new_log('b', '.ktap')"
+    boots = f"PYTHONPATH=cli $PYTHON -c \"{code}\" && sleep 3"
+    jobs = [
+        host_job("exit 0", name="x/quick", format="status"),
+        host_job(boots, name="x/slow", format="status"),
+    ]
+    assert run_all(jobs, verbose=False) == 0
+    *_, head, first, second, both, last = capsys.readouterr().out.splitlines()
+    assert head.split() == ["seconds", "guests", "job"]
+    assert (first.split()[1:], second.split()[1:]) == (["1", "x/slow"], ["0", "x/quick"])
+    assert float(first.split()[0]) >= 3 > float(second.split()[0])
+    assert both.split()[1:] == ["1", "all,", "some", "beside", "others"]
+    assert last == "2 passed, 0 failed"
+
+
 def test_the_lanes_run_beside_each_other(empty_build: Path) -> None:
     # Each waits for the other: only side by side do they end.
     meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
@@ -156,7 +175,7 @@ def test_the_lane_of_guests_helps_when_it_is_empty(empty_build: Path) -> None:
     meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
     here, there = str(empty_build / "here"), str(empty_build / "there")
     jobs = [
-        host_job(meet.format(*pair), name=f"x/{pair[0][-4:]}", format="status", lane="beside")
+        host_job(meet.format(*pair), name=f"x/{Path(pair[0]).name}", format="status", lane="beside")
         for pair in ((here, there), (there, here))
     ]
     assert run_all(jobs, verbose=False) == 0
@@ -167,6 +186,31 @@ def test_job_waits_for_the_other_lane(empty_build: Path) -> None:
     built = host_job(f"sleep 1; touch {made}", name="build/x", format="status", lane="beside")
     test = host_job(f"[ -e {made} ]", format="status", after=("build/x",))
     assert run_all([test, built], verbose=False) == 0
+
+
+def test_job_that_waits_lets_others_pass(empty_build: Path) -> None:
+    here, made = empty_build / "here", empty_build / "made"
+    # The build ends when the second job of the other lane has run.
+    until = f"for i in $(seq 300); do [ -e {here} ] && exec touch {made}; sleep 0.1; done; exit 1"
+    jobs = [
+        host_job(until, name="build/x", format="status", lane="beside"),
+        host_job(f"[ -e {made} ]", name="x/late", format="status", after=("build/x",)),
+        host_job(f"touch {here}", name="x/early", format="status"),
+    ]
+    assert run_all(jobs, verbose=False) == 0
+
+
+def test_mutations_wait_for_their_control_runs() -> None:
+    order: list[str] = []
+    control = host_job("", name="x/control", lane="beside")
+    jobs = [Job("x/pairs", "guest", control="x/control", kernel="debug"), control]
+
+    def work(_place: int, job: Job, _stop: threading.Event) -> None:
+        time.sleep(0.5)
+        order.append(job.name)
+
+    lanes.run(jobs, work)
+    assert order == ["x/control", "x/pairs"]
 
 
 def test_job_fails_with_what_it_waits_for(
@@ -276,6 +320,8 @@ def test_late_plan_is_refused(text: str) -> None:
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nspeed=3\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nformat='xml'\n",
         "[[job]]\nname='a'\nkind='guest'\ncommand='x'\ntests=['y']\n",
+        "[[job]]\nname='a'\nkind='guest'\nemulator='checking'\ntests=['y']\n"
+        "mutations=[{name='m', test='t', unreported='x'}]\n",
         "[[job]]\nname='a'\nkind='host'\ntests=['y']\n",
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m'}]\n",
         "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', catch='luck'}]\n",
@@ -468,6 +514,29 @@ def test_passed_tests_need_no_control_run() -> None:
     assert mutations.is_proven(pair, {"fpr_leak.truncated", "fpr_leak.dropped"})
     assert not mutations.is_proven(pair, {"fpr_leak.truncated"})
     assert not mutations.is_proven(Mutation("m", "fpr_leak"), {"fpr_leak.truncated"})
+
+
+def test_what_a_job_proves() -> None:
+    proven = mutations.proven_by(
+        [
+            cases.passed("fpr_leak.truncated"),
+            cases.failed("fpr_leak.dropped", "why"),
+            cases.passed("fpr_moves by_collapse by_compaction.by_collapse"),
+            cases.passed("fpr_fuzz --seconds 5.whole"),
+            cases.passed("A=1 fpr_evict at_once.at_once"),
+            cases.passed("echo n >x && fpr_evict.stays_old"),
+            cases.passed("x/y: guest"),
+        ]
+    )
+
+    def is_proven(test: str) -> bool:
+        return mutations.is_proven(Mutation("m", test), proven)
+
+    assert is_proven("fpr_leak truncated") and not is_proven("fpr_leak dropped")
+    assert is_proven("fpr_moves by_collapse") and not is_proven("fpr_moves by_compaction")
+    assert is_proven("fpr_fuzz --seconds 5") and not is_proven("fpr_fuzz --seconds 6")
+    assert not is_proven("fpr_evict at_once") and not is_proven("fpr_evict stays_old")
+    assert is_proven("A=1 fpr_evict at_once")
 
 
 def test_control_run_of_a_proven_pair_counts_where_there_is_one() -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,37 +22,13 @@ import pytest
 from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.vm import GuestSpec, accel, command, klog, run_guest
 
+FakeGuest = Callable[[str], None]
 SLEEPER = "sleep 600 & echo $! >$PIDFILE; wait"
 WAIT = 30.0
 LIMIT = 1 << 20
 # The stand-in prints megabytes each second; a run that is not ended takes this long.
 PATIENCE = 600.0
 MESSAGES = "messages=$(sed -n 's/.* 2>>\\(.*\\)/\\1/p' \"$2\")"
-
-
-@pytest.fixture
-def stand_in(empty_build: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a build directory with an empty kernel; return the script to fill in."""
-    image = empty_build / "linux" / "build-run" / "arch" / "x86" / "boot" / "bzImage"
-    image.parent.mkdir(parents=True)
-    image.touch()
-    tools = empty_build / "venv" / "bin"
-    tools.mkdir(parents=True)
-    qemu = tools / "qemu-system-x86_64"
-    qemu.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
-    qemu.chmod(0o755)
-    script = tools / "virtme-run"
-    script.touch(0o755)
-    monkeypatch.setenv("PIDFILE", str(empty_build / "pid"))
-    return script
-
-
-def write(script: Path, text: str) -> None:
-    log = (
-        'while [ "$1" != --qemu-bin ]; do shift; done; '
-        "log=$(sed -n 's/.*word=file,id=console,path=\\(.*\\) found=1.*/\\1/p' \"$2\")"
-    )
-    script.write_text(f"#!/bin/sh\n{log}\n{text}\n", encoding="utf-8")
 
 
 def marks(status: int) -> str:
@@ -81,16 +58,16 @@ def no_leftovers(build: Path) -> bool:
     return not list((build / "runs").iterdir())
 
 
-def test_status_and_output_come_through(stand_in: Path, empty_build: Path) -> None:
-    write(stand_in, f"echo out; echo err >&2; {marks(3)}")
+def test_status_and_output_come_through(fake_guest: FakeGuest, empty_build: Path) -> None:
+    fake_guest(f"echo out; echo err >&2; {marks(3)}")
     result = run_guest(GuestSpec(accel="tcg"), ["x"])
     assert result.check() == 3
     assert (result.stdout, result.stderr) == (b"out\n", b"err\n")
     assert no_leftovers(empty_build)
 
 
-def test_time_limit_kills_the_whole_group(stand_in: Path, empty_build: Path) -> None:
-    write(stand_in, SLEEPER)
+def test_time_limit_kills_the_whole_group(fake_guest: FakeGuest, empty_build: Path) -> None:
+    fake_guest(SLEEPER)
     result = run_guest(GuestSpec(accel="tcg", timeout=1.0), ["x"])
     assert result.timed_out
     with pytest.raises(GuestTimeout, match="no end after 1 s") as caught:
@@ -100,8 +77,8 @@ def test_time_limit_kills_the_whole_group(stand_in: Path, empty_build: Path) -> 
     assert no_leftovers(empty_build)
 
 
-def test_a_guest_of_another_thread_is_stopped(stand_in: Path, empty_build: Path) -> None:
-    write(stand_in, SLEEPER)
+def test_a_guest_of_another_thread_is_stopped(fake_guest: FakeGuest, empty_build: Path) -> None:
+    fake_guest(SLEEPER)
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=1) as pool:
         run = pool.submit(run_guest, GuestSpec(accel="tcg"), ["x"], stop=stop)
@@ -114,25 +91,25 @@ def test_a_guest_of_another_thread_is_stopped(stand_in: Path, empty_build: Path)
 
 
 def test_a_deaf_guest_is_killed(
-    stand_in: Path, empty_build: Path, monkeypatch: pytest.MonkeyPatch
+    fake_guest: FakeGuest, empty_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ceasefire.vm.guest._KILL_WAIT", 0.5)
-    write(stand_in, "trap '' TERM; echo $$ >$PIDFILE; while :; do sleep 0.1; done")
+    fake_guest("trap '' TERM; echo $$ >$PIDFILE; while :; do sleep 0.1; done")
     assert run_guest(GuestSpec(accel="tcg", timeout=1.0), ["x"]).timed_out
     assert not is_alive(int((empty_build / "pid").read_text()))
 
 
-def test_qemu_that_outlives_its_parent_is_killed(stand_in: Path, empty_build: Path) -> None:
-    write(stand_in, f"sleep 600 >/dev/null 2>&1 & echo $! >$PIDFILE; {marks(0)}")
+def test_qemu_that_outlives_its_parent_is_killed(fake_guest: FakeGuest, empty_build: Path) -> None:
+    fake_guest(f"sleep 600 >/dev/null 2>&1 & echo $! >$PIDFILE; {marks(0)}")
     assert run_guest(GuestSpec(accel="tcg"), ["x"]).check() == 0
     assert not is_alive(int((empty_build / "pid").read_text()))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interruption_leaves_nothing(
-    number: signal.Signals, stand_in: Path, empty_build: Path, root: Path
+    number: signal.Signals, fake_guest: FakeGuest, empty_build: Path, root: Path
 ) -> None:
-    write(stand_in, SLEEPER)
+    fake_guest(SLEEPER)
     process = subprocess.Popen(
         [sys.executable, "-m", "ceasefire", "vm", "--accel", "tcg", "--", "true"],
         env={**os.environ, "PYTHONPATH": str(root / "cli")},
@@ -149,10 +126,10 @@ def test_interruption_leaves_nothing(
 
 
 def test_killed_outright_leaves_no_process_and_the_next_run_sweeps(
-    stand_in: Path, empty_build: Path, root: Path
+    fake_guest: FakeGuest, empty_build: Path, root: Path
 ) -> None:
     setpriv = "setpriv --pdeathsig KILL -- sleep 600"
-    write(stand_in, f"{setpriv} & echo $! >$PIDFILE; wait")
+    fake_guest(f"{setpriv} & echo $! >$PIDFILE; wait")
     process = subprocess.Popen(
         [sys.executable, "-m", "ceasefire", "vm", "--accel", "tcg", "--", "true"],
         env={**os.environ, "PYTHONPATH": str(root / "cli")},
@@ -166,13 +143,13 @@ def test_killed_outright_leaves_no_process_and_the_next_run_sweeps(
     while is_alive(pid):
         assert time.monotonic() < deadline, "QEMU outlived the command"
         time.sleep(0.05)
-    write(stand_in, marks(0))
+    fake_guest(marks(0))
     assert run_guest(GuestSpec(accel="tcg"), ["x"]).check() == 0
     assert no_leftovers(empty_build)
 
 
-def test_complaint_of_the_kernel_wins_over_the_status(stand_in: Path) -> None:
-    write(stand_in, f"{marks(0)}; echo '[    1.5] BUG: Bad page state in process a' >>$log")
+def test_complaint_of_the_kernel_wins_over_the_status(fake_guest: FakeGuest) -> None:
+    fake_guest(f"{marks(0)}; echo '[    1.5] BUG: Bad page state in process a' >>$log")
     with pytest.raises(GuestError, match="Bad page state") as caught:
         run_guest(GuestSpec(accel="tcg"), ["x"]).check()
     assert caught.value.status == 70
@@ -182,36 +159,36 @@ LOST = "echo '[    0.1] Oops: int3: 0000 [#1] SMP NOPTI' >>$log; exit 255"
 
 
 def test_patch_lost_by_the_emulator_is_booted_again(
-    stand_in: Path, empty_build: Path, capfd: pytest.CaptureFixture[str]
+    fake_guest: FakeGuest, empty_build: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     once = empty_build / "once"
-    write(stand_in, f"if [ ! -e {once} ]; then touch {once}; {LOST}; fi; {marks(0)}")
+    fake_guest(f"if [ ! -e {once} ]; then touch {once}; {LOST}; fi; {marks(0)}")
     assert run_guest(GuestSpec(accel="tcg"), ["x"]).check() == 0
     assert "once more" in capfd.readouterr().err
     assert len(list((empty_build / "logs").iterdir())) == 2
 
 
-def test_patch_lost_every_time_is_a_failure(stand_in: Path, empty_build: Path) -> None:
-    write(stand_in, LOST)
+def test_patch_lost_every_time_is_a_failure(fake_guest: FakeGuest, empty_build: Path) -> None:
+    fake_guest(LOST)
     with pytest.raises(GuestError, match="Oops: int3"):
         run_guest(GuestSpec(accel="tcg"), ["x"]).check()
     assert len(list((empty_build / "logs").iterdir())) == 3
 
 
-def test_guest_that_does_not_boot_shows_why(stand_in: Path) -> None:
-    write(stand_in, "echo '[    0.1] no root file system' >>$log; exit 255")
+def test_guest_that_does_not_boot_shows_why(fake_guest: FakeGuest) -> None:
+    fake_guest("echo '[    0.1] no root file system' >>$log; exit 255")
     with pytest.raises(GuestError, match=r"did not boot .*:\n.*no root file system"):
         run_guest(GuestSpec(accel="tcg"), ["x"]).check()
 
 
-def test_guest_that_ends_early_is_not_a_success(stand_in: Path) -> None:
-    write(stand_in, "echo '[    1.0] ceasefire-vm: ready' >>$log; exit 0")
+def test_guest_that_ends_early_is_not_a_success(fake_guest: FakeGuest) -> None:
+    fake_guest("echo '[    1.0] ceasefire-vm: ready' >>$log; exit 0")
     with pytest.raises(GuestError, match="ended before its command did"):
         run_guest(GuestSpec(accel="tcg"), ["x"]).check()
 
 
-def test_failing_sink_does_not_block_the_guest(stand_in: Path, empty_build: Path) -> None:
-    write(stand_in, f"head -c 1000000 /dev/zero; {marks(0)}")
+def test_failing_sink_does_not_block_the_guest(fake_guest: FakeGuest, empty_build: Path) -> None:
+    fake_guest(f"head -c 1000000 /dev/zero; {marks(0)}")
 
     def broken(_chunk: bytes) -> None:
         raise BrokenPipeError
@@ -222,10 +199,10 @@ def test_failing_sink_does_not_block_the_guest(stand_in: Path, empty_build: Path
 
 
 def test_old_logs_are_dropped(
-    stand_in: Path, empty_build: Path, monkeypatch: pytest.MonkeyPatch
+    fake_guest: FakeGuest, empty_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ceasefire.vm.files._KEPT_LOGS", 3)
-    write(stand_in, marks(0))
+    fake_guest(marks(0))
     logs = empty_build / "logs"
     logs.mkdir()
     for number in range(9):
@@ -283,9 +260,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_guest_that_prints_for_ever_is_ended(
-    where: str, what: str, stand_in: Path, empty_build: Path
+    where: str, what: str, fake_guest: FakeGuest, empty_build: Path
 ) -> None:
-    write(stand_in, f"{marks(0)}; {where}")
+    fake_guest(f"{marks(0)}; {where}")
     result = run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"], limit=LIMIT)
     assert not result.timed_out
     with pytest.raises(GuestError, match=f"printed more than 1 MiB {what}, guest killed"):
@@ -296,29 +273,29 @@ def test_guest_that_prints_for_ever_is_ended(
     assert no_leftovers(empty_build)
 
 
-def test_guest_that_ends_after_too_much_fails_too(stand_in: Path) -> None:
-    write(stand_in, f"{marks(0)}; head -c {LIMIT + 1} /dev/zero >>$log")
+def test_guest_that_ends_after_too_much_fails_too(fake_guest: FakeGuest) -> None:
+    fake_guest(f"{marks(0)}; head -c {LIMIT + 1} /dev/zero >>$log")
     with pytest.raises(GuestError, match="more than 1 MiB on its console"):
         run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"]).check()
 
 
-def test_as_much_as_the_limit_is_kept_whole(stand_in: Path) -> None:
+def test_as_much_as_the_limit_is_kept_whole(fake_guest: FakeGuest) -> None:
     text = "head -c 1048000 /dev/zero"
-    write(stand_in, f"{text} >>$log; {text}; {text} >&2; {marks(4)}")
+    fake_guest(f"{text} >>$log; {text}; {text} >&2; {marks(4)}")
     result = run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"], limit=LIMIT)
     assert result.check() == 4
     assert (len(result.stdout), len(result.stderr)) == (1048000, 1048000)
     assert result.log.read_bytes().startswith(bytes(1048000))
 
 
-def test_complaint_before_the_cut_is_still_told(stand_in: Path) -> None:
-    write(stand_in, "echo '[    1.5] BUG: Bad page state in process a' >>$log; yes >>$log")
+def test_complaint_before_the_cut_is_still_told(fake_guest: FakeGuest) -> None:
+    fake_guest("echo '[    1.5] BUG: Bad page state in process a' >>$log; yes >>$log")
     with pytest.raises(GuestError, match="Bad page state"):
         run_guest(GuestSpec(accel="tcg", timeout=PATIENCE), ["x"]).check()
 
 
-def test_output_that_is_not_kept_has_no_limit(stand_in: Path) -> None:
-    write(stand_in, f"head -c {3 * LIMIT} /dev/zero; {marks(0)}")
+def test_output_that_is_not_kept_has_no_limit(fake_guest: FakeGuest) -> None:
+    fake_guest(f"head -c {3 * LIMIT} /dev/zero; {marks(0)}")
     size = 0
 
     def count(chunk: bytes) -> None:
@@ -330,9 +307,9 @@ def test_output_that_is_not_kept_has_no_limit(stand_in: Path) -> None:
 
 
 def test_reader_that_fails_in_any_way_does_not_block_the_guest(
-    stand_in: Path, empty_build: Path
+    fake_guest: FakeGuest, empty_build: Path
 ) -> None:
-    write(stand_in, f"head -c 1000000 /dev/zero; {marks(0)}")
+    fake_guest(f"head -c 1000000 /dev/zero; {marks(0)}")
 
     def broken(_chunk: bytes) -> None:
         raise KeyError("what the guest did not say")
@@ -342,9 +319,9 @@ def test_reader_that_fails_in_any_way_does_not_block_the_guest(
     assert no_leftovers(empty_build)
 
 
-def test_files_of_a_guest_are_private(stand_in: Path, empty_build: Path) -> None:
+def test_files_of_a_guest_are_private(fake_guest: FakeGuest, empty_build: Path) -> None:
     seen = empty_build / "seen"
-    write(stand_in, f'stat -c %a "${{2%/*}}" "${{2%/*}}/.." "$log" >{seen}; {marks(0)}')
+    fake_guest(f'stat -c %a "${{2%/*}}" "${{2%/*}}/.." "$log" >{seen}; {marks(0)}')
     result = run_guest(GuestSpec(accel="tcg"), ["x"])
     assert seen.read_text().split() == ["700", "700", "600"]
     assert stat.S_IMODE(result.log.stat().st_mode) == 0o600
@@ -356,8 +333,8 @@ def test_no_core_and_no_file_for_a_status(tmp_path: Path) -> None:
     assert "file,id=ret,path=*) word=file,id=ret,path=/dev/null" in text
 
 
-def test_name_that_is_not_utf8(stand_in: Path) -> None:
-    write(stand_in, f"{marks(0)}")
+def test_name_that_is_not_utf8(fake_guest: FakeGuest) -> None:
+    fake_guest(f"{marks(0)}")
     run_guest(GuestSpec(accel="tcg"), ["cat", "\udcff"]).check()
 
 

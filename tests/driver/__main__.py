@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run the test suites of tests/suites and count every test case.
 
-The last line is 'N passed, N failed' and nothing else, before it stands a line for each case that
-failed; the exit status is 0 when none failed.
+The last line is 'N passed, N failed' and nothing else. Before it stands a line for each case that
+failed, and before these what each job took. The exit status is 0 when none failed.
 A job fails when a test fails or is skipped without the suite allowing it, when it prints no test
 or no plan, when it takes too long, and when the kernel of its guest complains.
 """
@@ -12,7 +12,8 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -58,12 +59,13 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
     if not jobs:
         raise UsageError("nothing to run: the suites have no such job, see `tests/run --list`")
     outcomes: dict[str, Outcome] = {}
+    took: dict[str, float] = {}
     with Board() as board:
 
         def work(place: int, job: Job, stop: threading.Event) -> None:
             title = f"[{place}/{len(jobs)}] {job.name}"
             control = outcomes.get(job.control)
-            proven = {c.name for c in control.cases if c.result == PASS} if control else set()
+            proven = mutations.proven_by(control.cases) if control else frozenset()
             log = new_log(job.name.replace("/", "-"), ".ktap")
             missing = [n for n in job.needs if n in outcomes and outcomes[n].count(FAIL)]
             with board.job(title, log) as seconds:
@@ -72,10 +74,12 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
                 else:
                     outcome = run_job(job, log, stop, proven)
             outcomes[job.name] = outcome
+            took[job.name] = seconds()
             where = f"[{place}/{len(jobs)}]"
-            board.print(report(job, outcome, seconds(), where, verbose=verbose))
+            board.print(report(job, outcome, took[job.name], where, verbose=verbose))
 
         lanes.run(jobs, work)
+    print(table(took, outcomes))
     good = sum(outcome.count(PASS) for outcome in outcomes.values())
     bad = sum(outcome.count(FAIL) for outcome in outcomes.values())
     for name, outcome in outcomes.items():
@@ -84,6 +88,15 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
                 print(f"failed: {name}: {shown(case.name)}")
     print(f"{good} passed, {bad} failed")
     return 1 if bad or not good else 0
+
+
+def table(took: Mapping[str, float], outcomes: Mapping[str, Outcome]) -> str:
+    """Return what each job took, the slowest first: seconds, guests that it booted."""
+    lines = [f"{'seconds':>9} {'guests':>6}  job"]
+    for name in sorted(took, key=lambda name: -took[name]):
+        lines.append(f"{took[name]:9.1f} {outcomes[name].boots:6}  {name}")
+    boots = sum(outcome.boots for outcome in outcomes.values())
+    return "\n".join([*lines, f"{sum(took.values()):9.1f} {boots:6}  all, some beside others"])
 
 
 def run_job(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
@@ -103,7 +116,7 @@ def run_job(job: Job, log: Path, stop: threading.Event, proven: Collection[str] 
     cases = tuple(judge_skips(outcome.cases, job.skips))
     if job.expect == "fail":
         cases = (_expected_failure(job, cases),)
-    return Outcome(cases, outcome.log, outcome.notes)
+    return replace(outcome, cases=cases)
 
 
 def describe(job: Job) -> str:

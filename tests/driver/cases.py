@@ -22,11 +22,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a job: its cases and the log with all that was printed."""
+    """What came of a job: its cases, the log with all that was printed, how many guests booted."""
 
     cases: tuple[Case, ...]
     log: Path | None = None
     notes: tuple[str, ...] = field(default=())
+    boots: int = 0
 
     def count(self, result: str) -> int:
         """Return how many cases had that result."""

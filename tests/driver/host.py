@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from ceasefire import paths
 from ceasefire.errors import Interrupted
 from ceasefire.processes import keep_nice, kill_group
-from ceasefire.vm.files import run_directory
+from ceasefire.vm.files import LIST, run_directory
 from tests.driver import ktap
 from tests.driver.cases import PASS, SKIP, Case, Outcome, failed, passed
 from tests.driver.environment import ROOT, variables
@@ -30,13 +30,21 @@ def run(job: Job, log: Path, stop: threading.Event) -> Outcome:
     """
     with run_directory("job") as scratch:
         status = _execute(job, log, scratch, stop)
+        boots = _guests(scratch / "logs")
         text = log.read_bytes().decode(errors="replace")
         if status is None:
-            return Outcome((failed(job.name, f"no end after {job.timeout:g} s, killed"),), log)
+            case = failed(job.name, f"no end after {job.timeout:g} s, killed")
+            return Outcome((case,), log, boots=boots)
         cases = _cases(job, status, text, scratch)
     if status != 0 and all(case.result == PASS for case in cases):
         cases.append(failed(job.name, f"exit status {status}\n{_last_lines(text)}"))
-    return Outcome(tuple(cases), log)
+    return Outcome(tuple(cases), log, boots=boots)
+
+
+def _guests(listed: Path) -> int:
+    """Return how many guests the commands of a job have booted: each has a kernel log."""
+    names = listed.read_text(encoding="utf-8").split() if listed.exists() else []
+    return sum(name.endswith(".klog") for name in names)
 
 
 def _execute(job: Job, log: Path, scratch: Path, stop: threading.Event) -> int | None:
@@ -44,6 +52,7 @@ def _execute(job: Job, log: Path, scratch: Path, stop: threading.Event) -> int |
     environment = {**os.environ, **variables(job)}
     _meson_report().unlink(missing_ok=True)
     environment["JUNIT"] = str(scratch / "junit.xml")
+    environment[LIST] = str(scratch / "logs")
     with log.open("wb") as output:
         process = subprocess.Popen(
             ["sh", "-c", job.command],

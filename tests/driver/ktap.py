@@ -25,6 +25,8 @@ _SKIPPED = re.compile(r"^\s*ok \d+ (?:- )?(.*?) # SKIP *(.*)$", re.MULTILINE)
 
 _PLAN = re.compile(r"^(\s*)1\.\.\d+\s*$")
 _VERSION = re.compile(r"^(\s*)(?:K?TAP) version \d+")
+# What the kernel log says of them begins with it.
+_MUTATION = "mutation "
 _RESULT = re.compile(r"^(\s*)(?:not )?ok \d+")
 
 
@@ -43,6 +45,24 @@ def late_plan(text: str) -> int | None:
         elif (match := _PLAN.match(line)) and len(match.group(1)) in tested:
             return number
     return None
+
+
+def has_ended(number: int, text: str) -> bool:
+    """Return whether the output has the result of program `number`."""
+    return bool(re.search(rf"^(?:not )?ok {number}\b", text, re.MULTILINE))
+
+
+def until_end_of(number: int, text: str) -> str:
+    """Return the output of a run that ended too early up to the end of program `number`.
+
+    The plan is that of these programs.
+    """
+    kept = []
+    for line in text.split("\n"):
+        kept.append(f"1..{number}" if re.match(r"1\.\.\d+\s*$", line) else line)
+        if re.match(rf"(?:not )?ok {number}\b", line):
+            break
+    return "\n".join(kept) + "\n"
 
 
 def parse(text: str, *, nested: bool = False) -> list[Case]:
@@ -132,6 +152,12 @@ def programs_started(lines: Iterable[str]) -> list[tuple[int, str]]:
     found = []
     for number, line in enumerate(lines, 1):
         _, mark, name = line.rstrip("\n").partition("ceasefire-test: ")
-        if mark:
+        if mark and not name.startswith(_MUTATION):
             found.append((number, name))
     return found
+
+
+def mutations_begin(lines: Iterable[str]) -> int | None:
+    """Return the number of the first line of a kernel log that is about a mutation."""
+    mark = f"ceasefire-test: {_MUTATION}"
+    return next((number for number, line in enumerate(lines, 1) if mark in line), None)

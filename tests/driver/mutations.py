@@ -2,25 +2,29 @@
 """Runs mutation jobs: a test must pass as it is and notice when its protection is off.
 
 Many pairs share a boot. A mutated kernel may be damaged afterwards, which shows as a control run
-that fails or as a crash; then the rest goes on in a fresh guest. A control run that fails in a
-fresh guest is a failure of the test. A test that has passed in this run already, in the job that
+that fails, as a crash or as a hang; then the pair goes on in a fresh guest, and so does the one
+after a pair that says it damages the kernel. Only what happens first in a fresh guest counts: a
+control run that fails there is a failure of the test, a crash or a hang there is the pair's own.
+
+A test that has passed in this run already, among the tests of the same job or in the job that
 stands for the control runs, is repeated only after the kernel has complained. On an emulator that
 checks, it also has to report the class of violation that the pair names, and none in the control
 run. Results come from the kernel log, see guest/run-mutations.
 """
 
+import contextlib
 import re
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ceasefire.vm import GuestResult, klog
 from ceasefire.vm.files import run_directory
 from ceasefire.vm.spec import STOCK_EMULATOR
-from tests.driver.cases import Case, Outcome, failed, passed
+from tests.driver.cases import PASS, Case, Outcome, failed, passed
 from tests.driver.environment import ROOT
-from tests.driver.guest import boot
+from tests.driver.guest import boot, run_tests
 from tests.driver.suites import Job, Mutation
 
 _MARK = re.compile(
@@ -46,32 +50,64 @@ class Attempt:
 
 
 def run(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:
-    """Run all pairs of a job, booting as often as needed.
+    """Run all pairs of a job, booting as often as needed; the tests of the job come first.
 
-    proven: names of test cases that have passed without a mutation.
+    proven: what has passed without a mutation, see proven_by().
     """
-    pairs = tuple(
-        replace(m, control="damaged") if m.control == "always" and is_proven(m, proven) else m
-        for m in job.mutations
-    )
     if job.emulator == STOCK_EMULATOR:
-        pairs = tuple(replace(m, reported="") for m in pairs)
-    job = replace(job, mutations=pairs)
+        job = replace(job, mutations=tuple(replace(m, reported="") for m in job.mutations))
     pending = list(range(len(job.mutations)))
     verdicts: dict[int, Case] = {}
-    notes = []
-    while pending:
-        result = _boot(job, pending, log, stop)
+    cases: tuple[Case, ...] = ()
+    notes: list[str] = []
+    if job.tests:
+        # Each pair as if its test had passed; which have is known afterwards.
+        with _command(_trusting(job), share(job.mutations, pending)) as command:
+            tests, result = run_tests(job, log, stop, command)
+        cases, notes = tests.cases, list(tests.notes)
+        proven = {*proven, *proven_by(cases)}
+        verdicts = _verdicts(_trusting(job, proven), pending, result)
+        job = replace(job, tests=())
+    job = _trusting(job, proven)
+    while pending := [number for number in pending if number not in verdicts]:
+        with _command(job, share(job.mutations, pending)) as command:
+            result = boot(job, command, log, stop)
         notes.append(f"kernel log {result.log}")
-        with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-            attempts = read_attempts(lines)
-        settled = settle(job.mutations, pending, attempts, result.timed_out)
+        settled = _verdicts(job, pending, result)
         if not settled:
             first = job.mutations[pending[0]]
             settled = {pending[0]: failed(case_name(first), _no_result(result))}
         verdicts.update(settled)
-        pending = [number for number in pending if number not in settled]
-    return Outcome(tuple(verdicts[n] for n in sorted(verdicts)), log, tuple(notes))
+    cases += tuple(verdicts[n] for n in sorted(verdicts))
+    return Outcome(cases, log, tuple(notes), len(notes))
+
+
+def _trusting(job: Job, proven: Collection[str] | None = None) -> Job:
+    """Return the job with fewer control runs: pairs that are proven, or all, need them only after
+    the kernel has complained.
+    """
+
+    def needs_none(mutation: Mutation) -> bool:
+        trusted = proven is None or is_proven(mutation, proven)
+        return mutation.control == "always" and trusted
+
+    pairs = (replace(m, control="damaged") if needs_none(m) else m for m in job.mutations)
+    return replace(job, mutations=tuple(pairs))
+
+
+def _verdicts(job: Job, pending: Sequence[int], result: GuestResult) -> dict[int, Case]:
+    """Return the verdicts that one boot allows.
+
+    A pair without the control run that it needs has none: it comes after tests that did not pass.
+    """
+    with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+        found = read_attempts(lines)
+    attempts = {}
+    for number, attempt in found.items():
+        bare = attempt.control is None and attempt.began
+        if not (bare and job.mutations[number].control == "always"):
+            attempts[number] = attempt
+    return settle(job.mutations, pending, attempts, bool(result.timed_out or result.hung))
 
 
 def case_name(mutation: Mutation) -> str:
@@ -80,9 +116,29 @@ def case_name(mutation: Mutation) -> str:
 
 
 def is_proven(mutation: Mutation, proven: Collection[str]) -> bool:
-    """Return whether every case of the pair's test (a program and its cases) has passed."""
+    """Return whether the pair's test has passed, or every case of it (a program and its cases)."""
     program, *cases = mutation.test.split()
-    return bool(cases) and all(f"{program}.{case}" in proven for case in cases)
+    return mutation.test in proven or (
+        bool(cases) and all(f"{program}.{case}" in proven for case in cases)
+    )
+
+
+def proven_by(cases: Iterable[Case]) -> frozenset[str]:
+    """Return what the cases of a job prove: `program.case`, and whole entries of its tests.
+
+    An entry with more than names of cases behind the program proves itself only: with a variable or
+    another command before it the same case may be another one.
+    """
+    entries: dict[str, list[Case]] = {}
+    for case in cases:
+        entries.setdefault(case.name.rpartition(".")[0], []).append(case)
+    proven = {e for e, found in entries.items() if e and all(c.result == PASS for c in found)}
+    for entry, found in entries.items():
+        program, *words = entry.split() or [""]
+        if all(word.isidentifier() for word in (program, *words)):
+            names = (case.name.rpartition(".")[2] for case in found if case.result == PASS)
+            proven |= {f"{program}.{name}" for name in names}
+    return frozenset(proven)
 
 
 def settle(
@@ -91,7 +147,10 @@ def settle(
     attempts: dict[int, Attempt],
     timed_out: bool,
 ) -> dict[int, Case]:
-    """Return the verdicts that one boot allows; the pairs left out need a fresh guest."""
+    """Return the verdicts that one boot allows; the pairs left out need a fresh guest.
+
+    timed_out: the guest did not end, it hung or its time was up.
+    """
     settled: dict[int, Case] = {}
     for place, number in enumerate(pending):
         attempt = attempts.get(number)
@@ -109,10 +168,20 @@ def settle(
             continue
         if not attempt.began:
             break
+        dead = attempt.mutated is None
+        # An earlier pair may have killed it.
+        if dead and place > 0:
+            break
         settled[number] = judge(mutation, attempt, timed_out)
-        if attempt.mutated is None:
+        if dead:
             break
     return settled
+
+
+def share(mutations: Sequence[Mutation], pending: Sequence[int]) -> list[int]:
+    """Return the first of the pairs, as many as may share a guest."""
+    last = next((place for place, n in enumerate(pending) if mutations[n].damages), len(pending))
+    return list(pending[: last + 1])
 
 
 def judge(mutation: Mutation, attempt: Attempt, timed_out: bool) -> Case:
@@ -174,6 +243,8 @@ def read_attempts(lines: Iterable[str]) -> dict[int, Attempt]:
 def _control_problem(mutation: Mutation, attempt: Attempt) -> str:
     if attempt.control is None and mutation.control != "always":
         return ""
+    if attempt.control is None:
+        return "without the mutation the test does not end"
     if attempt.control != 0:
         return f"without the mutation the test does not pass: exit status {attempt.control}"
     if attempt.control_reports:
@@ -183,7 +254,9 @@ def _control_problem(mutation: Mutation, attempt: Attempt) -> str:
     return ""
 
 
-def _boot(job: Job, pending: Sequence[int], log: Path, stop: threading.Event) -> GuestResult:
+@contextlib.contextmanager
+def _command(job: Job, pending: Sequence[int]) -> Iterator[list[str]]:
+    """Write the list of these pairs; gives the command that runs them in a guest."""
     with run_directory("job") as scratch:
         listing = scratch / "mutations"
         listing.write_text(
@@ -194,8 +267,7 @@ def _boot(job: Job, pending: Sequence[int], log: Path, stop: threading.Event) ->
             ),
             encoding="utf-8",
         )
-        command = [str(ROOT / "tests" / "guest" / "run-mutations"), str(listing)]
-        return boot(job, command, log, stop)
+        yield [str(ROOT / "tests" / "guest" / "run-mutations"), str(listing)]
 
 
 def _no_result(result: GuestResult) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ceasefire.errors import UsageError
+from ceasefire.vm.pulse import SILENCE
+from ceasefire.vm.spec import STOCK_EMULATOR
 
 KINDS = ("host", "guest")
 FORMATS = ("ktap", "pytest", "meson", "status")
@@ -29,6 +31,8 @@ class Mutation:
     "never", or when the kernel is "damaged", which is when it has complained since. reported: the
     class of violation that an emulator which checks has to report, or unreported: why it reports
     none. Jobs on other emulators do not look; those on this one have to say one of both.
+    damages: it may damage the kernel in ways that the kernel does not notice, so that the next pair
+    needs a fresh guest.
     """
 
     name: str
@@ -37,17 +41,19 @@ class Mutation:
     control: str = "always"
     reported: str = ""
     unreported: str = ""
+    damages: bool = False
 
 
 @dataclass(frozen=True)
 class Job:
-    """One entry of a suite. Exactly one of command, tests and mutations says what it runs.
+    """One entry of a suite. A command, or tests, mutations or both, say what it runs.
 
     files: boot from memory, with busybox and these programs on PATH only.
     emulator, check, cpu, qemu_args: which QEMU, properties of its checker, CPU model, more words
     for QEMU; see `ceasefire vm`.
     lane: of one lane no two jobs run at a time, see lanes. control: the job whose passes stand for
     the control runs of these mutations. after: builds that a host job waits for.
+    silence: seconds without a sign of life after which its guest is dead.
     """
 
     name: str
@@ -61,7 +67,7 @@ class Job:
     memory: str = "1G"
     numa: int = 1
     append: str = ""
-    emulator: str = "stock"
+    emulator: str = STOCK_EMULATOR
     check: str = ""
     cpu: str = ""
     qemu_args: tuple[str, ...] = ()
@@ -69,6 +75,7 @@ class Job:
     files: tuple[str, ...] = ()
     timeout: float = 600.0
     test_timeout: int = 120
+    silence: float = SILENCE
     expect: str = "pass"
     because: str = ""
     long: bool = False
@@ -89,7 +96,7 @@ class Job:
         """The jobs that this one has to wait for, if they run at all: those of suite build."""
         if self.kind == "host":
             return self.after
-        emulator = () if self.emulator == "stock" else (f"{BUILD}/emulator",)
+        emulator = () if self.emulator == STOCK_EMULATOR else (f"{BUILD}/emulator",)
         return (f"{BUILD}/kernel-{self.kernel}", *emulator)
 
 
@@ -173,8 +180,10 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
         raise UsageError(f"{where}: it needs a name and a kind, {' or '.join(KINDS)}")
     values.setdefault("lane", "guests" if values["kind"] == "guest" else "beside")
     job = Job(**{**values, "name": f"{path.stem}/{values['name']}"})
-    if sum(map(bool, (job.command, job.tests, job.mutations))) != 1:
-        raise UsageError(f"{where}: it needs one of command, tests and mutations")
+    if bool(job.command) == bool(job.tests or job.mutations):
+        raise UsageError(f"{where}: it needs a command, or tests, mutations or both")
+    if job.tests and job.mutations and job.emulator != STOCK_EMULATOR:
+        raise UsageError(f"{where}: what an emulator reports is counted for each pair: no tests")
     if job.format not in FORMATS:
         raise UsageError(f"{where}: the format is one of {', '.join(FORMATS)}")
     if job.kind == "host" and not job.command:

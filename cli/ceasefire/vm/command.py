@@ -20,7 +20,7 @@ from ceasefire import paths
 from ceasefire.errors import Failure
 from ceasefire.processes import end_with_parent
 from ceasefire.sizes import parse_size
-from ceasefire.vm import emulator
+from ceasefire.vm import emulator, pulse
 from ceasefire.vm.spec import DiskSpec, GuestSpec
 
 # virtme mounts empty file systems over these, what the host has there is exported once more.
@@ -48,6 +48,12 @@ _TCG_ARGS = (
     "rcupdate.rcu_cpu_stall_timeout=120",
     "watchdog_thresh=60",
     "lpj=10000000",
+)
+# Where a guest that hangs is given up its kernel says so in less than a minute.
+_PULSE_ARGS = ("watchdog_thresh=20", "rcupdate.rcu_cpu_stall_timeout=45")
+_PULSE_DEBUG_ARGS = (
+    "sysctl.kernel.hung_task_timeout_secs=50",
+    "sysctl.kernel.hung_task_check_interval_secs=5",
 )
 _DEBUG_ARGS = ("page_poison=1",)
 _DEFAULT_BRD = "256M"
@@ -168,6 +174,8 @@ def kernel_arguments(spec: GuestSpec, accel: str) -> list[str]:
     words = [*_LOG_ARGS, *(() if spec.files else _ROOT_ARGS), *_DEVICE_ARGS]
     if accel == "tcg":
         words += _TCG_ARGS
+    if spec.silence:
+        words += [*_PULSE_ARGS, *(_PULSE_DEBUG_ARGS if spec.kernel == "debug" else ())]
     words += emulator.kernel_arguments(spec)
     if spec.kernel == "debug":
         words += _DEBUG_ARGS
@@ -191,6 +199,7 @@ def guest_script(spec: GuestSpec, command: Sequence[str], cwd: Path) -> str:
         'note() { echo "<6>ceasefire-vm: $*" >/dev/kmsg; }',
         'fail() { echo "ceasefire vm: $*" >&2; note "setup failed: $*"; exit 1; }',
         "note ready",
+        *(pulse.heartbeat() if spec.silence else ()),
         f"mkdir -p {DISK_DIR} || fail 'cannot make {DISK_DIR}'",
     ]
     rams = 0

@@ -30,6 +30,7 @@ from ceasefire.vm.command import (
     virtme_command,
 )
 from ceasefire.vm.files import new_log, run_directory
+from ceasefire.vm.pulse import Pulse
 from ceasefire.vm.spec import GuestSpec, check_spec
 from ceasefire.vm.streams import LOG_LIMIT, OUTPUT_LIMIT, Pump, Sink, Watched
 
@@ -55,7 +56,7 @@ class Streams:
 class GuestResult:
     """What came of a guest run. `status` is the command's, None when it did not end.
 
-    cut: what the guest was ended for printing too much of.
+    cut: what the guest was ended for printing too much of. hung: why it was taken for dead.
     """
 
     status: int | None
@@ -68,6 +69,7 @@ class GuestResult:
     accel: str
     timeout: float
     cut: str = ""
+    hung: str = ""
 
     def check(self) -> int:
         """Return the command's exit status; raise when the guest or its kernel misbehaved."""
@@ -78,6 +80,8 @@ class GuestResult:
             )
         if self.cut:
             raise GuestError(f"the guest printed {self.cut}, guest killed; log: {self.log}")
+        if self.hung:
+            raise GuestError(f"the guest hangs, {self.hung}, guest killed; log: {self.log}")
         if self.timed_out:
             raise GuestTimeout(f"no end after {self.timeout:g} s, guest killed; log: {self.log}")
         if self.status is None:
@@ -154,14 +158,17 @@ def _boot(
         out, err = bytearray(), bytearray()
         streams = Streams(sinks[0] or out.extend, sinks[1] or err.extend, log, messages, limit)
         started = time.monotonic()
-        ended, cut = _supervise(words, directory, spec.timeout, streams, stop)
+        pulse = Pulse(log, spec.silence, spec.allow_log) if spec.silence else None
+        ended, cut, hung = _supervise(words, directory, spec.timeout, streams, stop, pulse=pulse)
         seconds = time.monotonic() - started
         _end_log(log, messages, cut)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         verdict = klog.scan(lines, spec.allow_log)
     return GuestResult(
         *(verdict.status, bytes(out), bytes(err), log, verdict),
-        *(not ended, seconds, spec.accel, spec.timeout, cut),
+        *(not ended, seconds, spec.accel, spec.timeout),
+        cut=cut,
+        hung=hung,
     )
 
 
@@ -190,8 +197,10 @@ def _supervise(
     limit: float,
     streams: Streams,
     stop: threading.Event | None,
-) -> tuple[bool, str]:
-    """Run QEMU; return whether it ended by itself, and what it printed too much of."""
+    *,
+    pulse: Pulse | None,
+) -> tuple[bool, str, str]:
+    """Run QEMU; return whether it ended in time, what it printed too much of, why it hangs."""
     environment = dict(os.environ, TMPDIR=str(directory))
     watched = [
         Watched(streams.console, "on its console", LOG_LIMIT),
@@ -221,7 +230,7 @@ def _supervise(
         process.stderr.close()
         for pump in pumps:
             pump.start()
-        ended = _wait(process, limit, stop, [*pumps, *watched])
+        ended, hung = _wait(process, limit, stop, [*pumps, *watched], pulse)
     finally:
         kill_group(process, _KILL_WAIT)
         for pump in pumps:
@@ -234,7 +243,7 @@ def _supervise(
     cut = next((stream.text() for stream in streamed if stream.cut), "")
     for file in watched:
         file.end()
-    return ended, cut
+    return ended, cut, hung
 
 
 def _wait(
@@ -242,18 +251,24 @@ def _wait(
     limit: float,
     stop: threading.Event | None,
     streams: Sequence[Pump | Watched],
-) -> bool:
-    """Return whether the process ended in time and in bounds; raise Interrupted if told to stop."""
+    pulse: Pulse | None,
+) -> tuple[bool, str]:
+    """Return whether the wait ended in time, and why the guest is dead if it is.
+
+    Raises Interrupted if told to stop.
+    """
     end = time.monotonic() + limit
     while (left := end - time.monotonic()) > 0:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(min(left, _POLL))
-            return True
+            return True, ""
         if stop is not None and stop.is_set():
             raise Interrupted
         if any(stream.cut for stream in streams):
-            return True
-    return False
+            return True, ""
+        if pulse is not None and (hung := pulse.lost(process.pid)):
+            return True, hung
+    return False, ""
 
 
 def _end_log(log: Path, messages: Path, cut: str) -> None:

@@ -37,6 +37,8 @@ class GuestSpec:
     """Everything that decides what boots; the command is given to run_guest().
 
     files: boot from memory, with these and busybox instead of the host's file tree (initramfs.py).
+    silence: the guest gives signs of life, and is given up after so many seconds without one, or
+    when its kernel says that it hangs (pulse.py). 0: wait until the time is up.
     """
 
     kernel: str = "run"
@@ -55,6 +57,7 @@ class GuestSpec:
     environment: tuple[tuple[str, str], ...] = ()
     allow_log: tuple[str, ...] = field(default=())
     files: tuple[Path, ...] = ()
+    silence: float = 0.0
 
     def with_disks(self, *disks: DiskSpec) -> "GuestSpec":
         """Return the same guest with more disks."""
