@@ -36,7 +36,9 @@ class Verb(NamedTuple):
 
 VERBS = (
     Verb("run", "ceasefire.run", "run a program with its file mappings recycled"),
-    Verb("try", "ceasefire.try_", "judge a program on the patched kernel in a virtual machine"),
+    Verb(
+        "try", "ceasefire.trial.cli", "judge a program with the patched kernel in a virtual machine"
+    ),
     Verb("stat", "ceasefire.stat", "count shootdowns and what was done instead of them"),
     Verb("record", "ceasefire.record.cli", "record where a program's shootdowns come from"),
     Verb("advise", "ceasefire.record.advise", "tell what FPR would save a program"),

@@ -11,16 +11,17 @@ import contextlib
 import os
 import sys
 
-from ceasefire import counters, prctl, preload, way
+from ceasefire import counters
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Unsupported, UsageError
+from ceasefire.launch import activation, prctl, preload
 from ceasefire.output import progress, say
 from ceasefire.text import quoted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `ceasefire run`."""
-    way.add_arguments(parser)
+    activation.add_arguments(parser)
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="say on standard error what treats the files"
     )
@@ -41,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
     command = command_of(args, "ceasefire run -- rg --mmap PATTERN DIR")
     # A kernel without any FPR is not a case for the library: require_fpr() says what it is.
     switch = prctl.available() or not counters.supported()
-    how = way.chosen(args, switch=switch, inherited_preload=os.environ.get("LD_PRELOAD", ""))
+    how = activation.chosen(args, switch=switch, inherited_preload=os.environ.get("LD_PRELOAD", ""))
     if args.dry_run:
         if how.limit is not None:
             print(f"# prctl(PR_FPR, PR_FPR_SET_AUTO, {how.limit:#x}, 0, 0)")
@@ -56,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
         require_fpr()
     if args.verbose:
         progress(f"ceasefire run: {how.text}")
-    if warning := way.warning(command[0]):
+    if warning := activation.warning(command[0]):
         progress(f"ceasefire run: {warning}")
     sys.stdout.flush()
     if how.limit is not None:
@@ -83,9 +84,9 @@ def set_context(args: argparse.Namespace) -> None:
             raise Unsupported(f"--context {args.context}: {error.strerror}") from None
 
 
-def require_reach(how: way.Way, args: argparse.Namespace, program: str) -> None:
+def require_reach(how: activation.Activation, args: argparse.Namespace, program: str) -> None:
     """Raise when the way does nothing for the program."""
-    why = way.obstacle(how, program)
+    why = activation.obstacle(how, program)
     if how.limit is None and preload.filter_is_on():
         why = "a seccomp filter is on here (a container, a service), so the preload library sleeps"
     if not why:

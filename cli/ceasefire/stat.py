@@ -16,8 +16,8 @@ from typing import TextIO
 from ceasefire import counters
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import UsageError
+from ceasefire.launch.child import run_command
 from ceasefire.output import number, print_table
-from ceasefire.process import run_command
 from ceasefire.reasons import GROUPS, Group, Reason, is_reason, reasons
 
 SCHEMA = 1

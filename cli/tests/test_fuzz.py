@@ -19,14 +19,16 @@ from typing import Any, cast
 import pytest
 from tests.driver import host, mutations
 
-from ceasefire import counters, maps, program, text, trial
+from ceasefire import counters, maps, text
 from ceasefire.bench import records
 from ceasefire.bench.suite import agent, results, runner
 from ceasefire.bench.suite.results import Folder
 from ceasefire.errors import Failure
 from ceasefire.files import open_regular
+from ceasefire.launch import executable
 from ceasefire.record import mappings, model, page, parse, recorder, symbols, tracefs, web
 from ceasefire.record.stacks import Module, Place
+from ceasefire.trial import samples
 from ceasefire.vm import klog
 
 SEED = int(os.environ.get("CEASEFIRE_FUZZ_SEED", "1"))
@@ -276,20 +278,20 @@ def test_elf_files(tmp_path: Path) -> None:
         found = symbols.resolve([Place(module, place) for place in places], limits)
         assert set(found.problems) <= {str(path)}
         assert all(isinstance(name, str) for name in found.names.values())
-        program.preload_obstacle(path)
-        program.gains_privileges(path)
-        program.binary_of(str(path))
+        executable.preload_obstacle(path)
+        executable.gains_privileges(path)
+        executable.binary_of(str(path))
 
 
 def test_output_of_try() -> None:
     good = f"{TOKEN} sample on 1 0 5 1 fpr_skip=9 b=-1\n{TOKEN} text hello\nnoise\n".encode()
     for data in inputs("try", good, good * 5):
-        reader = trial.Reader(TOKEN)
+        reader = samples.Reader(TOKEN)
         fed(data, "try", reader)
         found = reader.found()
         assert all(line.isprintable() for line in found.texts)
-        if trial.complete(found, 1):
-            trial.verdict(found)
+        if samples.complete(found, 1):
+            samples.verdict(found)
 
 
 def test_output_of_benchmarks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

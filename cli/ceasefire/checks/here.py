@@ -6,9 +6,10 @@ import platform
 import subprocess
 from pathlib import Path
 
-from ceasefire import counters, paths, prctl, preload
+from ceasefire import counters, paths
 from ceasefire.checks.base import Check, check
 from ceasefire.errors import Failure, Unsupported
+from ceasefire.launch import prctl, preload
 from ceasefire.text import lines_of
 
 _TRIAL_LIMIT = 30.0

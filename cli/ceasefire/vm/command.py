@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ceasefire import paths
 from ceasefire.errors import Failure
-from ceasefire.processes import end_with_parent
+from ceasefire.process_group import end_with_parent
 from ceasefire.sizes import parse_size
 from ceasefire.vm import emulator
 from ceasefire.vm.spec import DiskSpec, GuestSpec

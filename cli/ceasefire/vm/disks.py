@@ -29,7 +29,7 @@ from ceasefire import paths
 from ceasefire.errors import Failure, UsageError
 from ceasefire.files import private_directory
 from ceasefire.output import progress
-from ceasefire.processes import end_with_parent, kill_group, signals_raise
+from ceasefire.process_group import end_with_parent, kill_group, signals_raise
 from ceasefire.vm.survey import BLOCK, Survey, survey
 
 __all__ = ["ext4_image", "release", "survey"]

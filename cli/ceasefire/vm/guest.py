@@ -19,7 +19,7 @@ from pathlib import Path
 from ceasefire import paths
 from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.output import progress
-from ceasefire.processes import keep_nice, kill_group, signals_raise
+from ceasefire.process_group import keep_nice, kill_group, signals_raise
 from ceasefire.sizes import parse_size
 from ceasefire.vm import accel, emulator, initramfs, klog
 from ceasefire.vm.command import (

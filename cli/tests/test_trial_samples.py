@@ -3,8 +3,8 @@
 
 import pytest
 
-from ceasefire import trial
 from ceasefire.counters import RECEIVED
+from ceasefire.trial import samples
 
 COUNTS_OFF = f"{RECEIVED}=1000 nr_tlb_remote_flush=500 fpr_skip=0"
 COUNTS_ON = f"{RECEIVED}=4 nr_tlb_remote_flush=3 fpr_skip=998"
@@ -13,9 +13,9 @@ COUNTS_ON = f"{RECEIVED}=4 nr_tlb_remote_flush=3 fpr_skip=998"
 TOKEN = "0123456789abcdef"
 
 
-def read(some: list[str], token: str = TOKEN) -> trial.Trial:
+def read(some: list[str], token: str = TOKEN) -> samples.Trial:
     """Return what is found in these lines, each after the token."""
-    reader = trial.Reader(TOKEN)
+    reader = samples.Reader(TOKEN)
     for line in some:
         reader(f"{token} {line}\n".encode("utf-8", "surrogateescape"))
     return reader.found()
@@ -36,29 +36,29 @@ def lines(**changes: str) -> list[str]:
 
 def test_warm_up_does_not_count() -> None:
     found = read(lines())
-    assert len(found.measured(trial.OFF)) == 2
-    assert found.runtime(trial.OFF) == trial.Spread(1500, 1400, 1600)
-    assert found.spread(trial.ON, RECEIVED).median == 4
-    assert found.ratio() == trial.Spread(1.5, 1.4, 1.6)
+    assert len(found.measured(samples.OFF)) == 2
+    assert found.runtime(samples.OFF) == samples.Spread(1500, 1400, 1600)
+    assert found.spread(samples.ON, RECEIVED).median == 4
+    assert found.ratio() == samples.Spread(1.5, 1.4, 1.6)
 
 
 def test_same_output_has_no_verdict() -> None:
-    assert trial.verdict(read(lines())) == ""
+    assert samples.verdict(read(lines())) == ""
 
 
 def test_different_output_with_fpr() -> None:
     found = read(lines(on2=f"sample on 2 0 1000 0 {COUNTS_ON}"))
-    assert "printed something else in 1 of 3 runs" in trial.verdict(found)
+    assert "printed something else in 1 of 3 runs" in samples.verdict(found)
 
 
 def test_different_status_with_fpr() -> None:
     found = read(lines(on1=f"sample on 1 139 1000 1 {COUNTS_ON}"))
-    assert "ended with status 139, without it with 0" in trial.verdict(found)
+    assert "ended with status 139, without it with 0" in samples.verdict(found)
 
 
 def test_program_that_never_prints_the_same() -> None:
     found = read(lines(off1=f"sample off 1 0 1400 0 {COUNTS_OFF}"))
-    assert "--sort-output" in trial.verdict(found)
+    assert "--sort-output" in samples.verdict(found)
 
 
 def test_other_lines_are_not_samples() -> None:
@@ -73,7 +73,7 @@ FORGED = "sample on 1 0 5 1 fpr_skip=99"
 @pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
 def test_programs_forge_no_samples(end: str) -> None:
     token = "0123456789abcdef"
-    reader = trial.Reader(token)
+    reader = samples.Reader(token)
     for text in (f"{FORGED}{end}{FORGED}", f"x{end}{token}", f"{token}x {FORGED}", "\x00" * 9):
         reader(f"{text}{end}{FORGED}\n".encode())
         reader(f"{token} text {text}{end}{FORGED}\n".encode())
@@ -93,11 +93,11 @@ def test_programs_forge_no_samples(end: str) -> None:
     assert reader.found().samples == ()
     reader(f"{token} {FORGED}\n".encode())
     assert len(reader.found().samples) == 1
-    assert not trial.complete(reader.found(), 0)
+    assert not samples.complete(reader.found(), 0)
 
 
 def test_table_of_an_emulated_run_has_no_absolute_time() -> None:
-    table = trial.rows(read(lines()), relative=True, timed=True)
+    table = samples.rows(read(lines()), relative=True, timed=True)
     assert table[0] == [
         "shootdowns received",
         "1,000 (1,000..1,000)",
@@ -110,14 +110,14 @@ def test_table_of_an_emulated_run_has_no_absolute_time() -> None:
 
 
 def test_table_without_times() -> None:
-    table = trial.rows(read(lines()), relative=True, timed=False)
+    table = samples.rows(read(lines()), relative=True, timed=False)
     assert not any(row[0].startswith("runtime") for row in table)
 
 
 def test_why_nothing_was_skipped_is_told_in_words() -> None:
     counts = "fpr_map=9 fpr_flush_local=1 fpr_flush_dirty=7 nr_tlb_remote_flush=1"
     found = read(lines(on1=f"sample on 1 0 9 1 {counts}", on2=f"sample on 2 0 9 1 {counts}"))
-    assert trial.obstacles(found) == [
+    assert samples.obstacles(found) == [
         "pages were written through the mapping (fpr_flush_dirty 7)",
         "no other CPU ran the program (fpr_flush_local 1)",
     ]

@@ -15,13 +15,15 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from ceasefire import paths, trial, way
+from ceasefire import paths
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.counters import RECEIVED, SKIPPED
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, Unsupported, UsageError
+from ceasefire.launch import activation
 from ceasefire.output import print_table, progress, say
-from ceasefire.rounds import Plan
 from ceasefire.text import lines_of
+from ceasefire.trial import samples as trial
+from ceasefire.trial.agent import Plan
 from ceasefire.vm import GuestResult, GuestSpec, run_guest
 from ceasefire.vm.disks import ext4_image
 from ceasefire.vm.spec import (
@@ -40,7 +42,7 @@ _OUTPUT_LIMIT = 16 << 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `ceasefire try`."""
-    way.add_arguments(parser)
+    activation.add_arguments(parser)
     add = parser.add_argument
     add(
         "--data",
@@ -101,8 +103,8 @@ def main(args: argparse.Namespace) -> int:
     if not 1 <= args.rounds <= _MAX_ROUNDS:
         raise UsageError(f"--rounds {args.rounds}: it is 1 to {_MAX_ROUNDS}")
     # The kernel in the guest is ours, and has the switch.
-    how = way.chosen(args, switch=True)
-    if why := way.obstacle(how, command[0]):
+    how = activation.chosen(args, switch=True)
+    if why := activation.obstacle(how, command[0]):
         raise UsageError(f"{why}: leave --path and --exclude out")
     spec = _guest(args)
     result, found = _boot(spec, args, command, how)
@@ -145,7 +147,7 @@ def _guest(args: argparse.Namespace) -> GuestSpec:
 
 
 def _boot(
-    spec: GuestSpec, args: argparse.Namespace, command: list[str], how: way.Way
+    spec: GuestSpec, args: argparse.Namespace, command: list[str], how: activation.Activation
 ) -> tuple[GuestResult, trial.Trial]:
     """Boot, and return what came of the guest and what it has measured."""
     progress(f"with FPR {how.text}")
@@ -201,7 +203,7 @@ def _record(
     found: trial.Trial,
     problem: str,
     *,
-    how: way.Way,
+    how: activation.Activation,
 ) -> dict[str, object]:
     return {
         "schema": SCHEMA,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs a program without and with FPR in turn, inside a guest; started by `ceasefire try`.
 
-Gets a Plan as JSON in its only argument. Prints for ceasefire/trial.py, a line each:
+Gets a Plan as JSON in its only argument. Prints for samples.py, a line each:
 
   TOKEN sample MODE ROUND STATUS MICROSECONDS SAME NAME=DELTA...   round 0 warms up
   TOKEN text LINE                                                  for the user
@@ -22,10 +22,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from ceasefire import counters, prctl
+from ceasefire import counters
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_UNSUPPORTED
+from ceasefire.launch import prctl
 from ceasefire.text import lines_of
-from ceasefire.trial import OFF, ON
+from ceasefire.trial.samples import OFF, ON
 
 _SWITCH = counters.SYSFS / "fpr" / "enabled"
 _WORK = Path("/run/ceasefire-try")
@@ -37,7 +38,7 @@ _PRELOAD_FAILED = b"cannot be preloaded"
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. limit and variables: as in ceasefire.way.Way, for the runs with FPR.
+    """What to run. limit and variables: as in launch.activation.Activation, for runs with FPR.
 
     token: begins each line of ours.
     """
@@ -53,9 +54,9 @@ class Plan:
         """Return the command line that carries it out with this very package."""
         code = (
             "import sys; sys.path.insert(0, sys.argv[1]); "
-            "from ceasefire.rounds import main; sys.exit(main(sys.argv[2]))"
+            "from ceasefire.trial.agent import main; sys.exit(main(sys.argv[2]))"
         )
-        package = Path(__file__).resolve().parents[1]
+        package = Path(__file__).resolve().parents[2]
         return [sys.executable, "-I", "-B", "-c", code, str(package), json.dumps(asdict(self))]
 
 
@@ -70,7 +71,7 @@ class Rounds:
         self._told = False
 
     def say(self, text: str) -> None:
-        """Print a line for trial.py."""
+        """Print a line for samples.py."""
         print(self._plan.token, text, flush=True)
 
     def texts(self, some: bytes) -> None:

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ceasefire import paths, prctl, preload
+from ceasefire import paths
 from ceasefire.errors import Unsupported, UsageError
-from ceasefire.program import ASAN, binary_of, gains_privileges, preload_obstacle
+from ceasefire.launch import prctl, preload
+from ceasefire.launch.executable import ASAN, binary_of, gains_privileges, preload_obstacle
 from ceasefire.sizes import parse_size
 
 
 @dataclass(frozen=True)
-class Way:
+class Activation:
     """How a program is started.
 
     limit: for prctl.set_auto(); None without the switch.
@@ -53,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Way:
-    """Return the way that the options ask for.
+def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Activation:
+    """Return what the options ask for.
 
     switch: whether the kernel that the program will run on has it.
     """
@@ -65,26 +66,26 @@ def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "
                 "the kernel knows no paths, the preload library no sizes"
             )
         text = "the preload library treats the files that match"
-        return Way(text, variables=_variables(args, inherited_preload))
+        return Activation(text, variables=_variables(args, inherited_preload))
     limit = _limit(args.max_size)
     if switch:
         text = "the kernel treats the mappings of all files"
         if limit != prctl.ALL:
             text += f" up to {args.max_size}"
-        return Way(text, limit)
+        return Activation(text, limit)
     if limit != prctl.ALL:
         raise Unsupported("--max-size takes prctl(PR_FPR), which this kernel does not have")
     text = "the preload library treats all files, as this kernel has no prctl(PR_FPR)"
-    return Way(text, variables=_variables(args, inherited_preload))
+    return Activation(text, variables=_variables(args, inherited_preload))
 
 
-def obstacle(way: Way, command: str) -> str:
-    """Say why a way does not reach a program, and what to do; empty if it does."""
+def obstacle(how: Activation, command: str) -> str:
+    """Say why it does not reach a program, and what to do; empty if it does."""
     binary = binary_of(command)
-    if way.limit is not None or binary is None:
+    if how.limit is not None or binary is None:
         return ""
     what = preload_obstacle(binary)
-    if not what or (what == ASAN and preload.asan_first(way.variables.get("LD_PRELOAD", ""))):
+    if not what or (what == ASAN and preload.asan_first(how.variables.get("LD_PRELOAD", ""))):
         return ""
     subject = command if Path(command).name == binary.name else f"{binary} of {command}"
     return f"{subject} is {what}, so no library can be preloaded"

@@ -2,7 +2,7 @@
 """The samples of `ceasefire try`: read from the guest's output, summed up, and told.
 
 The program runs as root in the guest and may print what it likes, also to the output of ours. A
-line counts only with the token of the run, and only in the form that rounds.py gives it.
+line counts only with the token of the run, and only in the form that agent.py gives it.
 """
 
 import re
