@@ -179,15 +179,23 @@ def test_complaint_of_the_kernel_wins_over_the_status(stand_in: Path) -> None:
 
 
 LOST = "echo '[    0.1] Oops: int3: 0000 [#1] SMP NOPTI' >>$log; exit 255"
+TIMER = (
+    'echo "[    0.1] Kernel panic - not syncing: IO-APIC + timer doesn\'t work!" >>$log; exit 255'
+)
 
 
-def test_patch_lost_by_the_emulator_is_booted_again(
-    stand_in: Path, empty_build: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("flaw", "said"), [(LOST, "lost a code patch"), (TIMER, "was too slow with a timer")]
+)
+def test_flaw_of_the_emulator_is_booted_again(
+    flaw: str, said: str, stand_in: Path, empty_build: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     once = empty_build / "once"
-    write(stand_in, f"if [ ! -e {once} ]; then touch {once}; {LOST}; fi; {marks(0)}")
+    write(stand_in, f"if [ ! -e {once} ]; then touch {once}; {flaw}; fi; {marks(0)}")
     assert run_guest(GuestSpec(accel="tcg"), ["x"]).check() == 0
-    assert "once more" in capfd.readouterr().err
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert said in lines[0] and "once more" in lines[0]
     assert len(list((empty_build / "logs").iterdir())) == 2
 
 
