@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import counters
+from ceasefire import modes
 from ceasefire.__main__ import main
 from ceasefire.errors import Unsupported, UsageError
 from ceasefire.launch import activation, executable, prctl, preload
@@ -51,8 +51,8 @@ def library(empty_build: Path) -> Path:
 def older_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the kernel have FPR, switched on, without the prctl; nothing is executed."""
     monkeypatch.setattr(os, "execvpe", lambda *_: pytest.fail("it was executed"))
-    monkeypatch.setattr(counters, "supported", lambda: True)
-    monkeypatch.setattr(counters, "enabled", lambda: True)
+    monkeypatch.setattr(modes.Mechanism, "present", lambda _: True)
+    monkeypatch.setattr(modes.Mechanism, "enabled", lambda _: True)
     monkeypatch.setattr(prctl, "available", lambda: False)
 
 
@@ -310,3 +310,27 @@ def test_unknown_context_is_wrong_use(ceasefire: Runner) -> None:
     done = ceasefire("run", "--context", "everybody", "--", "true")
     assert done.returncode == 2
     assert "everybody" in done.stderr
+
+
+def test_mode_off_switches_it_off_for_the_program(ceasefire: Runner) -> None:
+    done = ceasefire("run", "--mode", "off", "--", "sh", "-c", "echo ran; exit 3")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "ran\n", "")
+    found = activation.without(options(), "off", switch=True)
+    assert (found.limit, found.variables) == (0, {})
+    assert activation.without(options(), "off", switch=False).limit is None
+
+
+@pytest.mark.parametrize(
+    "words", [["--path", "*"], ["--max-size", "1G"], ["--context", "process"], ["--exclude", "a"]]
+)
+def test_options_of_fpr_go_with_no_other_mode(words: list[str], ceasefire: Runner) -> None:
+    done = ceasefire("run", "--mode", "off", *words, "--", "true")
+    assert done.returncode == 2
+    assert f"{words[0]} is for FPR, which mode off has not" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_unknown_mode_is_wrong_use(ceasefire: Runner) -> None:
+    done = ceasefire("run", "--mode", "fast", "--", "true")
+    assert done.returncode == 2
+    assert "'fast' is no mode" in done.stderr

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two ways in which an unchanged program gets FPR; chosen for `ceasefire run` and `try`.
+"""What makes an unchanged program ask for FPR; chosen for `ceasefire run` and `try`.
 
-The kernel's switch, prctl(PR_FPR), reaches every program, but knows no paths. The preload
-library knows paths, but reaches only what the dynamic linker loads.
+There are two ways. The kernel's switch, prctl(PR_FPR), reaches every program, but knows no paths.
+The preload library knows paths, but reaches only what the dynamic linker loads.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from ceasefire.sizes import parse_size
 class Activation:
     """How a program is started.
 
-    limit: for prctl.set_auto(); None without the switch.
+    limit: for prctl.set_auto(), 0 for a program without FPR; None without the switch.
     variables: of its environment.
     text: what treats which mappings, for the user.
     """
@@ -52,6 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="leave larger mappings alone, such as 512M or 2G; not with --path or --exclude",
     )
+
+
+def without(args: argparse.Namespace, mode: str, *, switch: bool) -> Activation:
+    """Return how a program is started in a mode that has no FPR; the options make no sense there.
+
+    What starts it may have FPR itself, so that the switch is set.
+    """
+    given = [name for name in ("path", "exclude", "max_size") if getattr(args, name)]
+    if given:
+        raise UsageError(f"--{given[0].replace('_', '-')} is for FPR, which mode {mode} has not")
+    return Activation("no mapping is treated", limit=0 if switch else None)
 
 
 def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Activation:
