@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Prints lines, and tables: with rules and colour on a terminal, as aligned text otherwise.
 
+A table is as wide as the terminal at most, and 80 columns elsewhere; programs read --json.
+
 Whatever is printed here is text: no markup, no control characters, see text.py.
 """
 
+import io
 import os
+import shutil
 import sys
 from collections.abc import Sequence
-from typing import Literal, TextIO
+from textwrap import wrap
+from typing import TextIO
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +27,11 @@ BAD = "red"
 DIM = "dim"
 _STYLE_OF = {"pass": GOOD, "fail": BAD, "skip": "yellow", "info": DIM}
 
+_COLUMNS = 80
+_GAP = 2
+# A column of text is not made narrower than that; words that are longer are broken.
+_LEAST_TEXT = 12
+
 
 def print_table(
     columns: Sequence[str],
@@ -30,46 +41,45 @@ def print_table(
     numbers_from: int = 1,
     file: TextIO | None = None,
 ) -> None:
-    """Print rows below their column names.
+    """Print rows below their column names; text that has no room goes on in the next line.
 
     numbers_from: index of the first column that holds numbers and is aligned to the right.
     """
     stream = sys.stdout if file is None else file
-    title = shown(title)
-    columns = [shown(column) for column in columns]
-    rows = [[shown(cell) for cell in row] for row in rows]
-    if not fancy(stream):
-        stream.write(plain_table(columns, rows, title=title, numbers_from=numbers_from))
-        return
-    heading = Text(title, style="bold") if title else None
-    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD)
+    rich = fancy(stream)
+    table = Table(box=box.SIMPLE_HEAD if rich else None, pad_edge=rich, padding=(0, 2, 0, 0))
+    width = 0
     for index, column in enumerate(columns):
-        justify: Literal["right", "left"] = "right" if index >= numbers_from else "left"
-        table.add_column(Text(column), justify=justify, overflow="fold")
+        cells = [shown(row[index]) for row in rows]
+        longest = max((cell_len(cell) for cell in cells), default=0)
+        if index >= numbers_from:
+            # A number stays whole, its name need not.
+            longest = max(longest, *(cell_len(word) for word in shown(column).split(" ")))
+            name = "\n".join(wrap(shown(column), longest, break_long_words=False))
+            table.add_column(Text(name), justify="right", no_wrap=True)
+        else:
+            longest = min(longest, _LEAST_TEXT)
+            table.add_column(Text(shown(column)), overflow="fold")
+        width += longest + _GAP
     for row in rows:
         # A str would be read as markup, a Text is not.
-        table.add_row(*(Text(cell, style=_STYLE_OF.get(cell, "")) for cell in row))
-    Console(file=stream).print(table)
+        table.add_row(*(Text(shown(c), style=_STYLE_OF.get(c, "") if rich else "") for c in row))
+    wide = max(columns_of_terminal(), width)
+    if rich:
+        console = Console(file=stream, width=wide)
+        if title:
+            console.print(Text(shown(title), style="bold"))
+        console.print(table)
+        return
+    text = io.StringIO()
+    Console(file=text, width=wide, color_system=None).print(table)
+    lines = [*wrap(shown(title), wide), *(line.rstrip() for line in text.getvalue().splitlines())]
+    stream.write("\n".join(lines) + "\n")
 
 
-def plain_table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    title: str = "",
-    numbers_from: int = 1,
-) -> str:
-    """Return the table as plain text, one row a line."""
-    lines = [columns, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
-    text = [title] if title else []
-    for line in lines:
-        cells = [
-            cell.rjust(width) if index >= numbers_from else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        text.append("  ".join(cells).rstrip())
-    return "\n".join(text) + "\n"
+def columns_of_terminal() -> int:
+    """Return how wide a line may be: 80 columns where there is no terminal that says more."""
+    return shutil.get_terminal_size((_COLUMNS, 0)).columns
 
 
 def fancy(stream: TextIO) -> bool:

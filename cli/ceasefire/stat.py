@@ -2,8 +2,9 @@
 """Count shootdowns and what was done instead of them.
 
 With a command: what was counted while it ran, machine-wide; printed on stderr, and the exit
-status is the command's. With -I: what was counted in each interval. Otherwise: since boot.
-The exit status is 77 where the kernel counts nothing of this.
+status is the command's. With -I: what was counted in each interval. Otherwise: since boot. Every
+kernel for several CPUs counts the shootdowns that it receives, one of ceasefire also what it did
+instead. The exit status is 77 where the kernel counts nothing of this.
 """
 
 import argparse
@@ -13,14 +14,21 @@ import time
 from dataclasses import asdict
 from typing import TextIO
 
-from ceasefire import counters
+from ceasefire import counters, modes
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import UsageError
 from ceasefire.launch.child import run_command
-from ceasefire.output import number, print_table
+from ceasefire.launch.executable import missing
+from ceasefire.output import number, print_table, progress, say
 from ceasefire.reasons import GROUPS, Group, Reason, is_reason, reasons
 
 SCHEMA = 1
+# What stands in the table for the counters that every reader wants first.
+_WORDS = {
+    counters.SENT: "shootdowns sent",
+    counters.RECEIVED: "shootdowns received",
+    counters.INTERRUPTS: "interrupts for shootdowns",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +52,9 @@ def main(args: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise UsageError(f"{name} {value}: it is at least 1")
     before = counters.snapshot()
+    if command and (problem := missing(command[0])):
+        progress(f"ceasefire stat: {problem[0]}")
+        return problem[1]
     if command:
         started = time.monotonic()
         status = run_command(command, "ceasefire stat")
@@ -82,12 +93,14 @@ def _report(
 ) -> None:
     facts = counters.process_facts(args.pid) if args.pid is not None else None
     present = counters.gauges()
+    switched = {m.name: m.enabled() for m in modes.MECHANISMS if m.present()}
     if args.json:
         why = [asdict(r) for group in GROUPS for r in _shown(args, group, values)]
         record: dict[str, object] = {
             "schema": SCHEMA,
             "counters": values,
             "reasons": why,
+            "mechanisms": switched,
             "now": present,
         }
         if seconds is not None:
@@ -100,25 +113,40 @@ def _report(
     columns = ["counter", "count"] if seconds is None else ["counter", "count", "per second"]
     rows = []
     for name, value in values.items():
-        if (value or args.all) and not is_reason(name):
-            row = [name, number(value)]
+        if (value or args.all or name in _WORDS) and not is_reason(name):
+            row = [f"{_WORDS[name]} ({name})" if name in _WORDS else name, number(value)]
             rows.append(row if seconds is None else [*row, number(round(value / seconds))])
-    if not rows:
-        rows = [["(nothing was counted)", *[""] * (len(columns) - 1)]]
     print_table(columns, rows, title=title, file=stream)
     for group in GROUPS:
         _print_reasons(args, group, values, stream)
-    facts_rows = [[f"{name} now", number(value)] for name, value in present.items()]
+    rows = [[m.title, "on" if switched[m.name] else "off"] for m in modes.MECHANISMS if m.present()]
+    rows += [[f"{name} now", number(value)] for name, value in present.items()]
     if facts is not None:
-        facts_rows += [
-            ["recycling mappings", number(facts.mappings)],
-            ["their size, KiB", number(facts.mapped_kib)],
-            ["page tables, KiB", number(facts.page_tables_kib)],
-            ["parked, KiB", number(facts.parked_kib)],
-        ]
-    if facts_rows:
+        rows += _rows_of_process(facts, ceasefire=bool(switched))
+    if rows:
         title = "now" if facts is None else f"now, process {facts.pid}"
-        print_table(["what", "value"], facts_rows, title=title, file=stream)
+        print_table(["what", "value"], rows, title=title, file=stream)
+    if not switched:
+        _tell_of_kernel(values, stream)
+
+
+def _rows_of_process(facts: counters.ProcessFacts, *, ceasefire: bool) -> list[list[str]]:
+    tables = [["page tables, KiB", number(facts.page_tables_kib)]]
+    if not ceasefire:
+        return tables
+    return [
+        ["recycling mappings", number(facts.mappings)],
+        ["their size, KiB", number(facts.mapped_kib)],
+        *tables,
+        ["parked, KiB", number(facts.parked_kib)],
+    ]
+
+
+def _tell_of_kernel(values: dict[str, int], stream: TextIO) -> None:
+    """Say what this kernel does not count."""
+    if counters.SENT not in values:
+        say("Kernels with CONFIG_DEBUG_TLBFLUSH count the shootdowns sent, too.", file=stream)
+    say("This kernel is not ceasefire's: it skips no shootdowns.", file=stream)
 
 
 def _shown(args: argparse.Namespace, group: Group, values: dict[str, int]) -> list[Reason]:
@@ -128,10 +156,12 @@ def _shown(args: argparse.Namespace, group: Group, values: dict[str, int]) -> li
 def _print_reasons(
     args: argparse.Namespace, group: Group, values: dict[str, int], stream: TextIO
 ) -> None:
-    rows = [
-        [r.meaning, r.hint, r.counter, number(r.count), f"{100 * r.share:.1f} %"]
-        for r in _shown(args, group, values)
-    ]
+    rows = []
+    for reason in _shown(args, group, values):
+        share = f"{100 * reason.share:.1f} %"
+        rows.append([reason.meaning, reason.counter, number(reason.count), share])
+        if reason.hint:
+            rows.append([f"- {reason.hint}", "", "", ""])
     if rows:
-        columns = ["what happened", "what to do", "counter", "count", "share"]
-        print_table(columns, rows, title=group.title, numbers_from=3, file=stream)
+        columns = ["what happened, and what to do", "counter", "count", "share"]
+        print_table(columns, rows, title=group.title, numbers_from=2, file=stream)

@@ -334,3 +334,24 @@ def test_unknown_mode_is_wrong_use(ceasefire: Runner) -> None:
     done = ceasefire("run", "--mode", "fast", "--", "true")
     assert done.returncode == 2
     assert "'fast' is no mode" in done.stderr
+
+
+def test_why_a_command_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, script, good = tmp_path / "plain", tmp_path / "script", tmp_path / "good"
+    plain.write_text("")
+    script.write_text("#!/no/such/shell\n")
+    good.write_text("#!/bin/sh\n")
+    for path in (script, good):
+        path.chmod(0o755)
+    assert executable.missing("nosuchprogram") == ("nosuchprogram: command not found", 127)
+    assert executable.missing(str(tmp_path / "none")) == (
+        f"{tmp_path}/none: command not found",
+        127,
+    )
+    assert executable.missing(str(plain)) == (f"{plain} is not executable", 126)
+    assert executable.missing(str(tmp_path)) == (f"{tmp_path} is a directory", 126)
+    found = (f"{script}: its interpreter /no/such/shell is not there", 126)
+    assert executable.missing(str(script)) == found
+    monkeypatch.chdir(tmp_path)
+    for name in ("./good", str(good), "sh", "/bin/true"):
+        assert executable.missing(name) is None
