@@ -14,13 +14,12 @@ import time
 from dataclasses import asdict
 from typing import TextIO
 
-from ceasefire import counters, modes
+from ceasefire import counters, modes, reasons
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import UsageError
 from ceasefire.launch.child import run_command
 from ceasefire.launch.executable import missing
 from ceasefire.output import number, print_table, progress, say
-from ceasefire.reasons import GROUPS, Group, Reason, is_reason, reasons
 
 SCHEMA = 1
 # What stands in the table for the counters that every reader wants first.
@@ -95,7 +94,12 @@ def _report(
     present = counters.gauges()
     switched = {m.name: m.enabled() for m in modes.MECHANISMS if m.present()}
     if args.json:
-        why = [asdict(r) for group in GROUPS for r in _shown(args, group, values)]
+        why = [
+            asdict(reason)
+            for group in reasons.GROUPS
+            for reason in reasons.reasons(group, values)
+            if reason.count or args.all
+        ]
         record: dict[str, object] = {
             "schema": SCHEMA,
             "counters": values,
@@ -113,12 +117,15 @@ def _report(
     columns = ["counter", "count"] if seconds is None else ["counter", "count", "per second"]
     rows = []
     for name, value in values.items():
-        if (value or args.all or name in _WORDS) and not is_reason(name):
+        if (value or args.all or name in _WORDS) and not reasons.is_reason(name):
             row = [f"{_WORDS[name]} ({name})" if name in _WORDS else name, number(value)]
             rows.append(row if seconds is None else [*row, number(round(value / seconds))])
     print_table(columns, rows, title=title, file=stream)
-    for group in GROUPS:
-        _print_reasons(args, group, values, stream)
+    columns = [*reasons.COLUMNS, "share"]
+    for group in reasons.GROUPS:
+        found = reasons.table(group, values, everything=args.all, shares=True)
+        if found:
+            print_table(columns, found, title=group.title, numbers_from=2, file=stream)
     rows = [[m.title, "on" if switched[m.name] else "off"] for m in modes.MECHANISMS if m.present()]
     rows += [[f"{name} now", number(value)] for name, value in present.items()]
     if facts is not None:
@@ -147,21 +154,3 @@ def _tell_of_kernel(values: dict[str, int], stream: TextIO) -> None:
     if counters.SENT not in values:
         say("Kernels with CONFIG_DEBUG_TLBFLUSH count the shootdowns sent, too.", file=stream)
     say("This kernel is not ceasefire's: it skips no shootdowns.", file=stream)
-
-
-def _shown(args: argparse.Namespace, group: Group, values: dict[str, int]) -> list[Reason]:
-    return [r for r in reasons(group, values) if r.count or args.all]
-
-
-def _print_reasons(
-    args: argparse.Namespace, group: Group, values: dict[str, int], stream: TextIO
-) -> None:
-    rows = []
-    for reason in _shown(args, group, values):
-        share = f"{100 * reason.share:.1f} %"
-        rows.append([reason.meaning, reason.counter, number(reason.count), share])
-        if reason.hint:
-            rows.append([f"- {reason.hint}", "", "", ""])
-    if rows:
-        columns = ["what happened, and what to do", "counter", "count", "share"]
-        print_table(columns, rows, title=group.title, numbers_from=2, file=stream)

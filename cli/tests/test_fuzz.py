@@ -28,7 +28,7 @@ from ceasefire.files import open_regular
 from ceasefire.launch import executable
 from ceasefire.record import mappings, model, page, parse, recorder, symbols, tracefs, web
 from ceasefire.record.stacks import Module, Place
-from ceasefire.trial import samples
+from ceasefire.trial import report, samples
 from ceasefire.vm import klog
 
 SEED = int(os.environ.get("CEASEFIRE_FUZZ_SEED", "1"))
@@ -284,14 +284,15 @@ def test_elf_files(tmp_path: Path) -> None:
 
 
 def test_output_of_try() -> None:
-    good = f"{TOKEN} sample on 1 0 5 1 fpr_skip=9 b=-1\n{TOKEN} text hello\nnoise\n".encode()
+    sample = f"sample fpr 1 0 5 {'0' * 16} fpr_skip=9 b=-1"
+    good = f"{TOKEN} run off 0\n{TOKEN} {sample}\n{TOKEN} text hello\nnoise\n".encode()
     for data in inputs("try", good, good * 5):
         reader = samples.Reader(TOKEN)
         fed(data, "try", reader)
         found = reader.found()
-        assert all(line.isprintable() for line in found.texts)
-        if samples.complete(found, 1):
-            samples.verdict(found)
+        assert all(line.isprintable() for _, line in found.texts)
+        if samples.complete(found, ["off", "fpr"], 1):
+            report.verdict(found, ["off", "fpr"])
 
 
 def test_output_of_benchmarks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

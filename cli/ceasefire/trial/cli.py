@@ -1,31 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Judge a program on the patched kernel, in a virtual machine, without installing anything.
 
-Boots the kernel in QEMU on this machine's files and runs the command without and with FPR in
-turn. Checks that it prints the same and ends with the same status, and shows the shootdowns
-received, the flushes skipped and how the runtimes compare. The exit status is 0 when all runs
-printed the same, 1 when not, 70 when the guest's kernel complained, 77 when it has no FPR.
+Boots the kernel in QEMU on this machine's files and runs the command in each mode in turn: off,
+without ceasefire's mechanisms, and fpr. Checks that it prints the same and ends with the same
+status, and shows the shootdowns received, the flushes skipped and how the runtimes compare, or why
+nothing was skipped. The exit status is 0 when all runs printed the same, 1 when not, 70 when the
+guest's kernel complained, 77 when it lacks a mode.
 """
 
 import argparse
 import json
-import os
 import secrets
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from ceasefire import paths
+from ceasefire import modes, paths
 from ceasefire.cmdline import add_command, command_of
-from ceasefire.counters import RECEIVED, SKIPPED
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure, Unsupported, UsageError
 from ceasefire.launch import activation
-from ceasefire.output import print_table, progress, say
+from ceasefire.launch.executable import missing
+from ceasefire.output import progress, say
 from ceasefire.text import lines_of
-from ceasefire.trial import samples as trial
+from ceasefire.trial import report, stdin
 from ceasefire.trial.agent import Plan
-from ceasefire.vm import GuestResult, GuestSpec, run_guest
-from ceasefire.vm.disks import ext4_image
+from ceasefire.trial.life import Life
+from ceasefire.trial.load import Meter
+from ceasefire.trial.report import Setting
+from ceasefire.trial.samples import Trial, complete
+from ceasefire.vm import GuestResult, GuestSpec, klog, run_guest
+from ceasefire.vm.disks import ext4_image, require_directory
+from ceasefire.vm.files import run_directory
 from ceasefire.vm.spec import (
     ACCELERATORS,
     EMULATOR_HELP,
@@ -34,16 +40,23 @@ from ceasefire.vm.spec import (
     check_spec,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 _MAX_ROUNDS = 1000
 # A sample is a line of two KiB at most.
 _OUTPUT_LIMIT = 16 << 20
+_BOOT_ATTEMPTS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `ceasefire try`."""
-    activation.add_arguments(parser)
     add = parser.add_argument
+    add(
+        "--modes",
+        default="off,fpr",
+        metavar="LIST",
+        help="off, fpr, stock; the others are compared with the first (default: off,fpr)",
+    )
+    activation.add_arguments(parser)
     add(
         "--data",
         action="append",
@@ -52,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="give the guest a copy of DIR on ext4, at the same place; may be repeated",
     )
     add(
-        "--rounds", type=int, default=5, metavar="N", help="measured runs of each kind (default: 5)"
+        "--rounds", type=int, default=8, metavar="N", help="measured runs of each mode (default: 8)"
     )
     add(
         "--sort-output",
@@ -98,40 +111,82 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Boot, run all rounds, and tell what came of it."""
+    """Check what can be checked here, boot, run all rounds, and tell what came of it."""
     command = command_of(args, "ceasefire try --data DIR -- rg --mmap PATTERN DIR")
     if not 1 <= args.rounds <= _MAX_ROUNDS:
         raise UsageError(f"--rounds {args.rounds}: it is 1 to {_MAX_ROUNDS}")
-    # The kernel in the guest is ours, and has the switch.
-    how = activation.chosen(args, switch=True)
-    if why := activation.obstacle(how, command[0]):
-        raise UsageError(f"{why}: leave --path and --exclude out")
-    spec = _guest(args)
-    result, found = _boot(spec, args, command, how)
-    status = result.check()
-    if status == Unsupported.status:
-        raise Unsupported(f"the '{args.kernel}' kernel has no FPR: build one with `make kernel`")
-    if status != 0 or not trial.complete(found, args.rounds):
-        words = [*found.texts, *lines_of(result.stderr.strip())]
-        reason = next((word for word in words if word), f"exit status {status}")
-        raise Failure(f"the runs in the guest failed: {reason}; kernel log {result.log}")
+    chosen = modes.parse_list(args.modes)
+    if len(chosen) < 2:
+        raise UsageError(f"--modes {args.modes}: give two or more, such as off,fpr")
+    if problem := missing(command[0]):
+        progress(f"ceasefire try: {problem[0]}")
+        return problem[1]
+    how = _activation(args, chosen, command[0])
+    specs = _guests(args, chosen)
+    with run_directory("try") as folder:
+        given = folder / "stdin"
+        plan = Plan(
+            token=secrets.token_hex(16),
+            rounds=args.rounds,
+            modes=[],
+            sort=args.sort_output,
+            limit=how.limit,
+            variables=dict(how.variables),
+            input=str(given) if stdin.keep(given) else "",
+            command=command,
+        )
+        if any(modes.FPR in mode.mechanisms for mode in chosen):
+            progress(f"with FPR {how.text}")
+        meter = Meter()
+        found = Trial()
+        for spec, names in specs:
+            result, part = _measure(spec, replace(plan, modes=names))
+            status = result.check()
+            if status == Unsupported.status:
+                reason = next(iter(part.said("text")), "the guest's kernel lacks what it takes")
+                raise Unsupported(reason)
+            if status != 0 or not complete(part, names, args.rounds):
+                raise Failure(_why_incomplete(result, part, status))
+            found += part
     first = found.samples[0].status
     if first in (EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND):
-        reason = found.texts[0] if found.texts else f"exit status {first}"
+        reason = next(iter(found.said("error")), f"exit status {first}")
         progress(f"ceasefire try: the command cannot be run in the guest: {reason}")
         return first
-    problem = trial.verdict(found)
-    if args.json:
-        print(json.dumps(_record(args, command, result, found, problem, how=how), indent=2))
-    else:
-        _tell(args, result, found, problem)
-    return 1 if problem else 0
+    setting = Setting(
+        modes=[mode.name for mode in chosen],
+        rounds=args.rounds,
+        cpus=args.cpus,
+        emulated=result.accel == "tcg",
+        load=meter.read(),
+    )
+    return _tell(args, command, how, found, setting)
 
 
-def _guest(args: argparse.Namespace) -> GuestSpec:
-    """Return the guest, with the disks still missing: images are made once all else is right."""
+def _activation(
+    args: argparse.Namespace, chosen: Sequence[modes.Mode], program: str
+) -> activation.Activation:
+    """Return what makes the program ask for FPR, in the modes that have it."""
+    if not any(modes.FPR in mode.mechanisms for mode in chosen):
+        return activation.without(args, args.modes, switch=True)
+    # The kernel in the guest is ours, and has the switch.
+    how = activation.chosen(args, switch=True)
+    if why := activation.obstacle(how, program):
+        raise UsageError(f"{why}: leave --path and --exclude out")
+    return how
+
+
+def _guests(
+    args: argparse.Namespace, chosen: Sequence[modes.Mode]
+) -> list[tuple[GuestSpec, list[str]]]:
+    """Return the guests, one for each kernel, and the modes that are measured in each.
+
+    Images of data are made once all else is right.
+    """
+    kernels: dict[str, list[str]] = {}
+    for mode in chosen:
+        kernels.setdefault(mode.kernel or args.kernel, []).append(mode.name)
     spec = GuestSpec(
-        kernel=args.kernel,
         cpus=args.cpus,
         memory=args.memory,
         append=tuple(word for text in args.append for word in text.split()),
@@ -139,92 +194,95 @@ def _guest(args: argparse.Namespace) -> GuestSpec:
         accel=args.accel,
         emulator=args.emulator,
     )
-    check_spec(spec)
-    disks = []
-    for directory in dict.fromkeys(Path(text).resolve() for text in args.data):
-        disks.append(DiskSpec("image", str(ext4_image(directory)), mount=str(directory)))
-    return replace(spec, disks=tuple(disks))
+    folders = dict.fromkeys(Path(text).resolve() for text in args.data)
+    for directory in folders:
+        require_directory(directory)
+    for kernel in kernels:
+        check_spec(replace(spec, kernel=kernel))
+    disks = tuple(
+        DiskSpec("image", str(ext4_image(directory)), mount=str(directory)) for directory in folders
+    )
+    return [(replace(spec, kernel=k, disks=disks), names) for k, names in kernels.items()]
 
 
-def _boot(
-    spec: GuestSpec, args: argparse.Namespace, command: list[str], how: activation.Activation
-) -> tuple[GuestResult, trial.Trial]:
-    """Boot, and return what came of the guest and what it has measured."""
-    progress(f"with FPR {how.text}")
-    progress(f"booting the {args.kernel} kernel with {spec.cpus} CPUs ...")
-    token = secrets.token_hex(16)
-    reader = trial.Reader(token)
-    told = 0
+def _measure(spec: GuestSpec, plan: Plan) -> tuple[GuestResult, Trial]:
+    """Boot, and return what came of the guest and what it has measured.
 
-    def listen(chunk: bytes) -> None:
-        nonlocal told
-        reader(chunk)
-        rounds = sum(sample.mode == trial.ON for sample in reader.found().samples)
-        while told < rounds:
-            what = "warmed up" if told == 0 else f"round {told} of {args.rounds} done"
-            progress(f"{what}")
-            told += 1
-
-    plan = Plan(token, args.rounds, args.sort_output, how.limit, dict(how.variables), command)
-    result = run_guest(spec, plan.words(), name="try", stdout=listen, limit=_OUTPUT_LIMIT)
-    return result, reader.found()
+    A guest that the emulator has lost is booted again: nothing of it is kept.
+    """
+    for _ in range(_BOOT_ATTEMPTS - 1):
+        result, found = _boot(spec, plan)
+        if result.accel != "tcg" or not klog.lost_patch(result.verdict):
+            return result, found
+        progress(f"the emulator lost a code patch of the guest, once more (log: {result.log})")
+    return _boot(spec, plan)
 
 
-def _tell(args: argparse.Namespace, result: GuestResult, found: trial.Trial, problem: str) -> None:
-    emulated = result.accel == "tcg"
-    crowded = emulated and args.cpus > (os.cpu_count() or 1)
-    rows = trial.rows(found, relative=emulated, timed=not crowded)
-    title = f"{args.rounds} rounds, median (least..greatest), {args.cpus} CPUs, "
-    title += "emulated by QEMU" if emulated else "KVM"
-    print_table(["", "without FPR", "with FPR", "compared"], rows, title=title)
-    if emulated:
-        say("The CPUs are emulated: only counts and ratios carry over to real ones.")
-    if crowded:
-        say("There are more virtual CPUs than real ones: runtimes would mean nothing.")
-    if not found.spread(trial.ON, SKIPPED).greatest:
-        why = ", ".join(trial.obstacles(found)) or "no file was mapped with it"
-        say(f"FPR skipped nothing: {why}.")
-    status = found.samples[0].status
-    if status:
-        say(f"The program ended with status {status} in the first run.")
-    for text in found.texts:
-        say(f"  {text}")
-    if problem:
-        sys.stdout.flush()
-        progress(f"ceasefire try: the output differs: {problem}")
+def _boot(spec: GuestSpec, plan: Plan) -> tuple[GuestResult, Trial]:
+    progress(f"booting the {spec.kernel} kernel with {spec.cpus} CPUs ...")
+    with Life(plan) as life:
+        result = run_guest(spec, plan.words(), name="try", stdout=life, limit=_OUTPUT_LIMIT)
+    return result, life.reader.found()
+
+
+def _why_incomplete(result: GuestResult, found: Trial, status: int) -> str:
+    words = [*found.said("text"), *lines_of(result.stderr)[-1:]]
+    reason = next((word for word in words if word), f"exit status {status}")
+    return f"the runs in the guest failed: {reason}; kernel log {result.log}"
+
+
+def _tell(
+    args: argparse.Namespace,
+    command: list[str],
+    how: activation.Activation,
+    found: Trial,
+    setting: Setting,
+) -> int:
+    problem = report.verdict(found, setting.modes)
+    if args.json:
+        print(json.dumps(_record(args, command, how, found, setting), indent=2))
     else:
-        say("The output is the same in all runs.")
+        report.tell(found, setting)
+        if problem:
+            for text in found.said("differ"):
+                say(f"  {text}")
+            sys.stdout.flush()
+            progress(f"ceasefire try: the output differs: {problem}")
+        else:
+            say("The output is the same in all runs.")
+    return 1 if problem else 0
 
 
 def _record(
     args: argparse.Namespace,
     command: list[str],
-    result: GuestResult,
-    found: trial.Trial,
-    problem: str,
-    *,
     how: activation.Activation,
+    found: Trial,
+    setting: Setting,
 ) -> dict[str, object]:
+    problem = report.verdict(found, setting.modes)
     return {
         "schema": SCHEMA,
         "command": command,
+        "status": found.samples[0].status,
         "environment": {
             "kernel": args.kernel,
             "release": paths.kernel_release(args.kernel),
             "cpus": args.cpus,
-            "host_cpus": os.cpu_count(),
+            "host_cpus": setting.load.cpus,
+            "host_others": round(setting.load.others, 2),
+            "host_load": round(setting.load.average, 2),
             "memory": args.memory,
-            "accel": result.accel,
+            "accel": "tcg" if setting.emulated else "kvm",
             "way": "preload" if how.limit is None else "prctl",
             "data": args.data,
         },
+        "modes": list(setting.modes),
         "same": not problem,
         "problem": problem,
-        "summary": {
-            "received_off": found.spread(trial.OFF, RECEIVED).median,
-            "received_on": found.spread(trial.ON, RECEIVED).median,
-            "skipped_on": found.spread(trial.ON, SKIPPED).median,
-            "ratio_off_on": found.runtime(trial.OFF).median / found.runtime(trial.ON).median,
-        },
-        "samples": [asdict(sample) for sample in found.samples],
+        "doubts": report.doubts(found, setting),
+        "summary": report.summary(found, setting),
+        "samples": [
+            {**asdict(s), "same": s.digest == found.samples[0].digest} for s in found.samples
+        ],
     }

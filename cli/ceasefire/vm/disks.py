@@ -32,7 +32,7 @@ from ceasefire.output import progress
 from ceasefire.process_group import end_with_parent, kill_group, signals_raise
 from ceasefire.vm.survey import BLOCK, Survey, survey
 
-__all__ = ["ext4_image", "release", "survey"]
+__all__ = ["ext4_image", "release", "require_directory", "survey"]
 
 # What is kept for later runs, docs/tools.md has it too.
 KEPT_BYTES = 10 << 30
@@ -53,8 +53,7 @@ def ext4_image(directory: Path) -> Path:
     It stays as long as this process lives, whatever others do.
     """
     directory = directory.resolve()
-    if not directory.is_dir():
-        raise UsageError(f"--data {directory}: there is no such directory")
+    require_directory(directory)
     place = private_directory(paths.disks_dir())
     if place.resolve().is_relative_to(directory):
         raise UsageError(
@@ -78,6 +77,12 @@ def ext4_image(directory: Path) -> Path:
         os.utime(image)
         _drop(place, _too_many(place))
     return image
+
+
+def require_directory(directory: Path) -> None:
+    """Refuse what is no folder to copy."""
+    if not directory.is_dir():
+        raise UsageError(f"--data {directory}: there is no such directory")
 
 
 def release() -> None:
