@@ -15,6 +15,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,6 +147,30 @@ def test_interruption_leaves_nothing(
     assert errors == b""
     assert not is_alive(pid)
     assert no_leftovers(empty_build)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interruption_while_it_is_started_leaves_nothing(
+    number: signal.Signals, stand_in: Path, empty_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(stand_in, SLEEPER)
+    start = subprocess.Popen
+    started = []
+
+    def interrupted(*words: Any, **options: Any) -> Any:
+        process = start(*words, **options)
+        started.append(wait_for_pid(empty_build / "pid"))
+        # It is there, and nobody else knows of it yet.
+        os.kill(os.getpid(), number)
+        return process
+
+    monkeypatch.setattr("ceasefire.vm.guest.subprocess.Popen", interrupted)
+    handler = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt):
+        run_guest(GuestSpec(accel="tcg"), ["x"])
+    assert not is_alive(started[0])
+    assert no_leftovers(empty_build)
+    assert signal.getsignal(number) == handler
 
 
 def test_killed_outright_leaves_no_process_and_the_next_run_sweeps(
