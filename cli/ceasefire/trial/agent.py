@@ -174,7 +174,7 @@ def main(text: str) -> int:
         if plan.limit is not None and modes.FPR in mode.mechanisms and not prctl.available():
             agent.say("text the kernel in the guest has no prctl(PR_FPR): use --path '*'")
             return 1
-    _WORK.mkdir(parents=True)
+    _WORK.mkdir(parents=True, exist_ok=True)
     for number in range(plan.rounds + 1):
         for name in modes.order(plan.modes, number):
             if not agent.sample(chosen[name], number):
