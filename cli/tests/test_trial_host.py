@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from ceasefire.errors import UsageError
 from ceasefire.trial import life, load, stdin
 from ceasefire.trial.agent import Plan
 
+ROOT = Path(__file__).resolve().parents[2]
+CALL_LIMIT = 600.0
 Runner = Callable[..., "subprocess.CompletedProcess[str]"]
 TOKEN = "0123456789abcdef"
 PLAN = Plan(TOKEN, 1, ["off", "fpr"], False, 1, {}, "", ["true"])
@@ -62,6 +65,33 @@ def test_what_does_not_exist_is_said_before_a_kernel_boots(
     assert says in done.stderr
     assert not (no_boot / "logs").exists()
     assert not list(no_boot.glob("disks/*.ext4"))
+
+
+def test_program_that_only_the_host_sees_is_refused(no_boot: Path, ceasefire: Runner) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        program = Path(folder) / "program"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        done = ceasefire("try", "--accel", "tcg", "--", str(program))
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert f"{program}: the guest has a folder of its own there" in done.stderr
+        assert not (no_boot / "logs").exists()
+        # What is called from its folder, or copied, is seen.
+        for words in (["sh", "-c", f'cd {folder} && exec $0 "$@"', sys.executable], []):
+            command = words or [sys.executable]
+            data = [] if words else ["--data", folder]
+            done = subprocess.run(
+                [*command, "-m", "ceasefire", "try", "--accel", "tcg", *data, "--", str(program)],
+                env={**os.environ, "PYTHONPATH": str(ROOT / "cli")},
+                capture_output=True,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                timeout=CALL_LIMIT,
+                check=False,
+            )
+            assert done.returncode == 70
+            assert "it was booted" in done.stderr
 
 
 def test_kernel_that_is_not_built_is_said_before_another_boots(

@@ -11,6 +11,7 @@ guest's kernel complained, 77 when it lacks a mode.
 import argparse
 import json
 import secrets
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -30,6 +31,7 @@ from ceasefire.trial.load import Meter
 from ceasefire.trial.report import Setting
 from ceasefire.trial.samples import Trial, complete
 from ceasefire.vm import GuestResult, GuestSpec, klog, run_guest
+from ceasefire.vm.command import masked
 from ceasefire.vm.disks import ext4_image, require_directory
 from ceasefire.vm.files import run_directory
 from ceasefire.vm.spec import (
@@ -121,6 +123,7 @@ def main(args: argparse.Namespace) -> int:
     if problem := missing(command[0]):
         progress(f"ceasefire try: {problem[0]}")
         return problem[1]
+    _require_visible(args, command[0])
     how = _activation(args, chosen, command[0])
     specs = _guests(args, chosen)
     with run_directory("try") as folder:
@@ -161,6 +164,18 @@ def main(args: argparse.Namespace) -> int:
         load=meter.read(),
     )
     return _tell(args, command, how, found, setting)
+
+
+def _require_visible(args: argparse.Namespace, program: str) -> None:
+    """Refuse a program that the guest does not see: it has empty file systems in some places."""
+    path = Path(shutil.which(program) or program).absolute()
+    seen = [Path.cwd(), *paths.build_dirs(), *(Path(text).resolve() for text in args.data)]
+    seen += filter(None, [paths.checkout()])
+    if masked([path]) and not any(path.is_relative_to(folder) for folder in seen):
+        raise UsageError(
+            f"{path}: the guest has a folder of its own there: call the program from its folder,"
+            " or copy it to another place such as /tmp"
+        )
 
 
 def _activation(
@@ -274,7 +289,7 @@ def _record(
             "host_load": round(setting.load.average, 2),
             "memory": args.memory,
             "accel": "tcg" if setting.emulated else "kvm",
-            "way": "preload" if how.limit is None else "prctl",
+            "way": "preload" if how.variables else "prctl" if how.limit else "",
             "data": args.data,
         },
         "modes": list(setting.modes),
