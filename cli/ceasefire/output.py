@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import TextIO
+from typing import Literal, TextIO
 
 from rich import box
 from rich.cells import cell_len
@@ -47,24 +47,20 @@ def print_table(
     """
     stream = sys.stdout if file is None else file
     rich = fancy(stream)
-    table = Table(box=box.SIMPLE_HEAD if rich else None, pad_edge=rich, padding=(0, 2, 0, 0))
-    width = 0
-    for index, column in enumerate(columns):
-        cells = [shown(row[index]) for row in rows]
-        longest = max((cell_len(cell) for cell in cells), default=0)
-        if index >= numbers_from:
-            # A number stays whole, its name need not.
-            longest = max(longest, *(cell_len(word) for word in shown(column).split(" ")))
-            name = "\n".join(wrap(shown(column), longest, break_long_words=False))
-            table.add_column(Text(name), justify="right", no_wrap=True)
-        else:
-            longest = min(longest, _LEAST_TEXT)
-            table.add_column(Text(shown(column)), overflow="fold")
-        width += longest + _GAP
-    for row in rows:
+    # The box has a space between columns, too.
+    look = box.SIMPLE_HEAD if rich else None
+    padding = (0, _GAP - rich, 0, 0)
+    table = Table(box=look, pad_edge=False, show_edge=False, padding=padding)
+    texts = [[shown(cell) for cell in line] for line in (columns, *rows)]
+    widths = _widths(texts, numbers_from)
+    for index, name in enumerate(texts[0]):
+        justify: Literal["right", "left"] = "right" if index >= numbers_from else "left"
+        table.add_column(Text(name), justify=justify, overflow="fold", width=widths[index])
+    for line in texts[1:]:
         # A str would be read as markup, a Text is not.
-        table.add_row(*(Text(shown(c), style=_STYLE_OF.get(c, "") if rich else "") for c in row))
-    wide = max(columns_of_terminal(), width)
+        table.add_row(*(Text(cell, style=_STYLE_OF.get(cell, "") if rich else "") for cell in line))
+    # What does not fit rich would cut off.
+    wide = max(columns_of_terminal(), sum(widths) + _GAP * (len(widths) - 1))
     if rich:
         console = Console(file=stream, width=wide)
         if title:
@@ -73,8 +69,29 @@ def print_table(
         return
     text = io.StringIO()
     Console(file=text, width=wide, color_system=None).print(table)
-    lines = [*wrap(shown(title), wide), *(line.rstrip() for line in text.getvalue().splitlines())]
-    stream.write("\n".join(lines) + "\n")
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    stream.write("\n".join([*wrap(shown(title), columns_of_terminal()), *lines]) + "\n")
+
+
+def _widths(texts: Sequence[Sequence[str]], numbers_from: int) -> list[int]:
+    """Return how wide the columns are: as their text is, or less where the lines get too long.
+
+    Numbers stay whole, and so do the words of their names.
+    """
+    widths, least = [], []
+    for index, cells in enumerate(zip(*texts, strict=True)):
+        longest = max(cell_len(cell) for cell in cells)
+        word = max(cell_len(word) for cell in cells for word in cell.split(" "))
+        # A name above numbers that is longer than they are goes on in the next line.
+        number = max(word, *(cell_len(cell) for cell in cells[1:]), 0)
+        widths.append(longest if index < numbers_from else number)
+        least.append(min(longest, _LEAST_TEXT) if index < numbers_from else word)
+    left = columns_of_terminal() - _GAP * (len(widths) - 1)
+    while sum(widths) > left and widths != least:
+        # Of those that can give way the widest one.
+        index = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
+        widths[index] -= 1
+    return widths
 
 
 def columns_of_terminal() -> int:

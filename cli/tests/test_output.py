@@ -44,6 +44,27 @@ def test_numbers_stay_whole_and_their_names_break() -> None:
     assert out.count("1,234,567") == 6
 
 
+def test_numbers_with_their_spread_break_between_the_two() -> None:
+    spread = "123,456 (120,001..130,002)"
+    out = table(["", "off", "fpr", "compared"], [["shootdowns received", *[spread] * 3]])
+    assert max(map(len, out.splitlines())) <= 80
+    assert (out.count("123,456"), out.count("(120,001..130,002)")) == (3, 3)
+
+
+def test_terminal_has_no_longer_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "vt100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    output.print_table(["a", "b", "n"], [[LONG, LONG, "1"]], numbers_from=2, file=stream)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in stream.getvalue().splitlines()]
+    assert max(map(cell_len, lines)) <= 80
+    assert "".join(lines).count("/") == 2 * LONG.count("/")
+
+
 def test_more_numbers_than_fit_are_all_there() -> None:
     out = table(["what", *["n"] * 12], [["x", *["1,234,567,890"] * 12]])
     assert out.count("1,234,567,890") == 12

@@ -66,7 +66,7 @@ def tell(trial: Trial, setting: Setting) -> None:
     """Print all but the verdict. That the program failed comes first: the rest is of less use."""
     status = trial.samples[0].status
     if status:
-        say(f"The program ended with status {status}, here in the first run:")
+        say(f"The program ended with status {status}:")
         for text in trial.said("error") or ["(it said nothing)"]:
             say(f"  {text}")
     base, *others = setting.modes
