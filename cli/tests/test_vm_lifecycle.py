@@ -165,12 +165,16 @@ def test_interruption_while_it_is_started_leaves_nothing(
         return process
 
     monkeypatch.setattr("ceasefire.vm.guest.subprocess.Popen", interrupted)
-    handler = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt):
-        run_guest(GuestSpec(accel="tcg"), ["x"])
+    # Where the tests run in the background of a shell SIGINT is ignored.
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_guest(GuestSpec(accel="tcg", timeout=WAIT), ["x"])
+        assert signal.getsignal(number) == signal.default_int_handler
+    finally:
+        signal.signal(number, before)
     assert not is_alive(started[0])
     assert no_leftovers(empty_build)
-    assert signal.getsignal(number) == handler
 
 
 def test_killed_outright_leaves_no_process_and_the_next_run_sweeps(
