@@ -51,9 +51,10 @@ def test_true_has_no_ratio_but_a_reason(root: Path) -> None:
     done = tried(root, "--rounds", "2", "--", "true")
     says_why(done)
     assert "It unmapped none" in done.stdout or "no other CPU ran the program" in done.stdout
-    said = done.stderr.splitlines()
+    # On a busy machine it also says that it still goes on.
+    said = [line for line in done.stderr.splitlines() if not line.startswith("still ")]
     up = next(n for n, line in enumerate(said) if line.startswith("the guest is up after"))
-    assert said[up - 1].startswith("booting the run kernel")
+    assert any(line.startswith("booting the run kernel") for line in said[:up])
     assert said[up].endswith("warming up: off, fpr ...")
     assert said[-2:] == ["round 1 of 2 done", "round 2 of 2 done"]
 

@@ -127,12 +127,9 @@ def doubts(trial: Trial, setting: Setting) -> str:
     parts = []
     if busy:
         parts.append(f"This machine was busy: {setting.load.text()}.")
-    if wide:
-        found = trial.runtime(max(setting.modes, key=lambda n: _width(trial.runtime(n))))
-        low, high = (value / found.median for value in (found.least, found.greatest))
-        parts.append(f"Runtimes spread from {low:.2f} to {high:.2f} times their median.")
-    else:
-        parts.append("Runtimes were disturbed.")
+    found = trial.runtime(max(setting.modes, key=lambda name: _width(trial.runtime(name))))
+    low, high = (value / found.median for value in (found.least, found.greatest))
+    parts.append(f"Runtimes spread from {low:.2f} to {high:.2f} times their median.")
     parts.append(
         "They mean little: measure again when the machine is idle."
         if busy
