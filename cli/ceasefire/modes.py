@@ -2,8 +2,8 @@
 """The modes in which a program can run: which mechanisms of ceasefire work for it.
 
 The name of a mode is `off`, a mechanism, several joined by + such as fpr+latr, or `stock`: on a
-kernel without ceasefire. A new mechanism is one more entry in MECHANISMS; `run`, `try`, `stat` and
-`doctor` know it from there. What makes a program ask for one is in launch/activation.py.
+kernel without ceasefire. A new mechanism is one more entry in MECHANISMS; `run`, `try` and `stat`
+know it from there. What makes a program ask for one is in launch/activation.py.
 """
 
 from collections.abc import Iterable, Sequence
