@@ -98,6 +98,11 @@ OFF = Mode("off")
 STOCK = Mode("stock", kernel="stock")
 
 
+def known() -> str:
+    """Return the names of all modes but combinations, for the user."""
+    return ", ".join((OFF.name, *(m.name for m in MECHANISMS), STOCK.name))
+
+
 def parse(name: str) -> Mode:
     """Return the mode of a name; fpr+latr and latr+fpr are the same one."""
     for mode in (OFF, STOCK):
@@ -106,8 +111,7 @@ def parse(name: str) -> Mode:
     words = name.split("+")
     unknown = [word for word in words if word not in (m.name for m in MECHANISMS)]
     if unknown or len(set(words)) < len(words):
-        known = ", ".join((OFF.name, *(m.name for m in MECHANISMS), STOCK.name))
-        raise UsageError(f"'{name}' is no mode: it is one of {known}, or mechanisms joined by +")
+        raise UsageError(f"'{name}' is no mode: it is one of {known()}, or mechanisms joined by +")
     chosen = tuple(m for m in MECHANISMS if m.name in words)
     return Mode("+".join(m.name for m in chosen), chosen)
 

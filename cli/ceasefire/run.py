@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode",
         default=modes.FPR.name,
         metavar="MODE",
-        help="off, fpr or stock: what the program runs with (default: fpr)",
+        help=f"{modes.known()}: what the program runs with (default: {modes.FPR.name})",
     )
     activation.add_arguments(parser)
     parser.add_argument(

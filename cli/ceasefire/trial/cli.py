@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--modes",
         default="off,fpr",
         metavar="LIST",
-        help="off, fpr, stock; the others are compared with the first (default: off,fpr)",
+        help=f"{modes.known()}; the others are compared with the first (default: off,fpr)",
     )
     activation.add_arguments(parser)
     add(
