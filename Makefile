@@ -11,6 +11,11 @@ ifneq ($(strip $(MAKEFILE_LIST)),Makefile)
 $(error run it in its own folder: make -C FOLDER TARGET)
 endif
 
+# The build of the kernel takes no such path.
+ifneq ($(words $(CURDIR))$(findstring :,$(CURDIR)),1)
+$(error this clone is at '$(CURDIR)': move it to a path without a space or a colon)
+endif
+
 # What the user sets is read by the recipes as variables of the shell, never as text of theirs:
 #   TESTS  names and options of the tests: make test TESTS=--long
 #   BENCH  a benchmark and its options (default: munmap)
@@ -23,8 +28,12 @@ help: ## this list
 
 ##@ everything for a newcomer
 .PHONY: demo
-demo: deps kernel tools ## build the patched kernel, boot it, run ripgrep without and with FPR
+demo: demo-time deps kernel tools ## build the patched kernel, boot it, run ripgrep without and with FPR
 	@scripts/demo
+
+.PHONY: demo-time
+demo-time:
+	@scripts/demo --time
 
 .PHONY: test
 test: deps-test tools ## pass everything: tools, kernel attacks, checks

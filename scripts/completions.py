@@ -18,6 +18,7 @@ import shtab
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 
 from ceasefire.__main__ import VERBS, VerbModule, top_parser
+from ceasefire.modes import MECHANISMS, OFF, STOCK
 from ceasefire.paths import KERNEL_KINDS
 from ceasefire.vm.spec import CHECKING_EMULATOR, STOCK_EMULATOR
 
@@ -49,6 +50,7 @@ _VALUES = {
     "FILE": shtab.FILE,
     "GLOB": shtab.FILE,
     "KIND": _words(*KERNEL_KINDS),
+    "MODE": _words(*(mode.name for mode in (OFF, STOCK)), *(m.name for m in MECHANISMS)),
     "NAME": _words(STOCK_EMULATOR, CHECKING_EMULATOR),
     "PID": shtab.cmd("ps -e -o pid="),
 }

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Configure and build kernels from fragments. Sourced by kernel-build and the checks.
 
+require_plain_path
+
 JOBS=${CEASEFIRE_JOBS:-$(nproc)}
 # Compiled files of a whole build, for the progress line only.
 USUAL_FILES=2100

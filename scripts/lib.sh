@@ -35,6 +35,12 @@ die() {
 	exit 1
 }
 
+# require_plain_path: what we build with the build systems of others takes no space there.
+require_plain_path() {
+	[[ $B != *[[:space:]:]* ]] || die "nothing can be built in '$B', whose path has a space or a" \
+		"colon: set CEASEFIRE_BUILD to another folder"
+}
+
 # usage TEXT: wrong use, exit status 2.
 usage() {
 	printf 'usage: %s\n' "$*" >&2

@@ -13,7 +13,10 @@ from typing import NamedTuple, NoReturn, Protocol, cast
 
 from ceasefire import __version__
 from ceasefire.errors import EXIT_USAGE, Failure, said
-from ceasefire.text import shown
+from ceasefire.text import shown, shown_lines
+
+# Set in the environment, the traceback of an internal error is shown.
+_DEBUG = "CEASEFIRE_DEBUG"
 
 
 class VerbModule(Protocol):
@@ -36,7 +39,9 @@ class Verb(NamedTuple):
 
 VERBS = (
     Verb("run", "ceasefire.run", "run a program with its file mappings recycled"),
-    Verb("try", "ceasefire.try_", "judge a program on the patched kernel in a virtual machine"),
+    Verb(
+        "try", "ceasefire.trial.cli", "judge a program with the patched kernel in a virtual machine"
+    ),
     Verb("stat", "ceasefire.stat", "count shootdowns and what was done instead of them"),
     Verb("record", "ceasefire.record.cli", "record where a program's shootdowns come from"),
     Verb("advise", "ceasefire.record.advise", "tell what FPR would save a program"),
@@ -102,7 +107,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"there is no verb '{words[0]}'")
     try:
         module = cast(VerbModule, importlib.import_module(verb.module))
-        return module.main(verb_parser(verb, module).parse_args(words[1:]))
+        try:
+            return module.main(verb_parser(verb, module).parse_args(words[1:]))
+        finally:
+            # At the end of Python nobody would catch that the reader is gone.
+            sys.stdout.flush()
     except Failure as failure:
         print(f"ceasefire {verb.name}: {said(failure)}", file=sys.stderr)
         return failure.status
@@ -114,11 +123,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"ceasefire {verb.name}: {shown(str(error))}", file=sys.stderr)
         return 1
-    except Exception as error:  # the last line of defence: users never see a traceback
+    except Exception as error:  # the last line of defence: users see a traceback if they want one
         where = traceback.extract_tb(error.__traceback__)[-1]
+        said_all = bool(os.environ.get(_DEBUG))
+        if said_all:
+            print(shown_lines("".join(traceback.format_exception(error)).rstrip()), file=sys.stderr)
         print(
             f"ceasefire {verb.name}: internal error at {Path(where.filename).name}:"
-            f"{where.lineno}: {type(error).__name__}: {shown(str(error))}",
+            f"{where.lineno}: {type(error).__name__}: {shown(str(error))}"
+            + ("" if said_all else f" ({_DEBUG}=1 shows where it comes from)"),
             file=sys.stderr,
         )
         return 1

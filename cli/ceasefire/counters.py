@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reads what the kernel counts: /proc/vmstat, the TLB interrupts, sysfs, facts of a process.
 
-The names of the FPR counters are taken from /proc/vmstat itself, so that a newer kernel with
-more of them needs no newer tool. Parsing takes text and is apart from reading, for the tests.
+The names of the counters of a mechanism are taken from /proc/vmstat itself, so that a newer kernel
+with more of them needs no newer tool. Parsing takes text and is apart from reading, for the tests.
 """
 
 import re
@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ceasefire import modes
 from ceasefire.errors import Unsupported, UsageError
 from ceasefire.text import decoded
 
 RECEIVED = "nr_tlb_remote_flush_received"
 SENT = "nr_tlb_remote_flush"
-SKIPPED = "fpr_skip"
+SKIPPED = modes.FPR.skipped
 INTERRUPTS = "tlb_interrupts"
 
-SYSFS = Path("/sys/kernel/mm/ceasefire")
-_FPR = SYSFS / "fpr"
+SYSFS = modes.SYSFS
 VMSTAT = Path("/proc/vmstat")
-_PREFIXES = ("fpr_", "nr_tlb_")
-_GAUGES = ("parked", "contexts", "tag_bytes")
+_INTERRUPTS = Path("/proc/interrupts")
+_PREFIXES = ("nr_tlb_", *(mechanism.prefix for mechanism in modes.MECHANISMS))
 _NUMBER = re.compile(r"[0-9]{1,20}")
 # As in /proc/PID/status, smaps and meminfo.
 _SIZE = re.compile(r"(\w+):\s+([0-9]{1,20}) kB")
@@ -85,17 +85,19 @@ def parse_status(status: str, name: str) -> int:
 def snapshot() -> dict[str, int]:
     """Read all event counters, or say that this kernel has none of them."""
     counters = available()
-    if not counters.keys() - {INTERRUPTS}:
-        raise Unsupported(
-            "this kernel counts no TLB flushes: it has neither FPR nor CONFIG_DEBUG_TLBFLUSH"
-        )
+    if not counters:
+        raise Unsupported("this kernel counts no TLB shootdowns: it has one CPU, or is not for x86")
     return counters
 
 
 def available() -> dict[str, int]:
-    """Read what counters there are, on any kernel; there may be none."""
+    """Read what counters there are, on any kernel; there may be none.
+
+    Every kernel for several CPUs has the interrupts; the others take CONFIG_DEBUG_TLBFLUSH, or a
+    mechanism of ceasefire.
+    """
     found = parse_vmstat(VMSTAT.read_text(encoding="ascii"))
-    interrupts = parse_interrupts(Path("/proc/interrupts").read_text(encoding="ascii"))
+    interrupts = parse_interrupts(_INTERRUPTS.read_text(encoding="ascii"))
     return found if interrupts is None else {**found, INTERRUPTS: interrupts}
 
 
@@ -105,26 +107,24 @@ def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str,
 
 
 def gauges() -> dict[str, int]:
-    """Read the present values of sysfs (parked pages and so on); empty without FPR."""
+    """Read the present values of sysfs (parked pages and so on); empty on other kernels."""
     values = {}
-    for name in _GAUGES:
-        path = _FPR / name
-        if path.is_file():
-            values[name] = int(path.read_text(encoding="ascii"))
+    for mechanism in modes.MECHANISMS:
+        for name in mechanism.gauges:
+            path = mechanism.folder / name
+            if path.is_file():
+                values[name] = int(path.read_text(encoding="ascii"))
     return values
 
 
 def supported() -> bool:
     """Say whether the running kernel has FPR."""
-    return (_FPR / "enabled").is_file()
+    return modes.FPR.present()
 
 
 def enabled() -> bool:
     """Say whether FPR is there and switched on."""
-    try:
-        return (_FPR / "enabled").read_text(encoding="ascii").strip() == "1"
-    except OSError:
-        return False
+    return modes.FPR.enabled()
 
 
 def process_facts(pid: int) -> ProcessFacts:

@@ -126,14 +126,13 @@ def show(pid: int, found: Sequence[Mapping]) -> None:
             number(m.size_kib),
             number(m.resident_kib),
             "yes" if m.recycles else "no",
-            m.why_not or "",
-            m.path or "(anonymous)",
+            f"{m.path or '(anonymous)'} {f'({m.why_not})' if m.why_not else ''}".rstrip(),
         ]
         for m in found
     ]
     if not rows:
-        rows = [["(no mapping of a file)", *[""] * 6]]
-    columns = ["address", "rights", "KiB", "resident", "recycles", "why not", "file"]
+        rows = [["", "", "", "", "", "(no mapping of a file)"]]
+    columns = ["address", "rights", "KiB", "resident", "recycles", "file (why not)"]
     print_table(columns, rows, title=f"process {pid}", numbers_from=len(columns))
     good = [m for m in found if m.recycles]
     part, whole = (number(sum(m.size_kib for m in some)) for some in (good, found))

@@ -2,8 +2,8 @@
 """The modes in which a program can run: which mechanisms of ceasefire work for it.
 
 The name of a mode is `off`, a mechanism, several joined by + such as fpr+latr, or `stock`: on a
-kernel without ceasefire. A new mechanism is one more entry in MECHANISMS; `run`, `try`, `stat` and
-`doctor` know it from there. What makes a program ask for one is in launch/activation.py.
+kernel without ceasefire. A new mechanism is one more entry in MECHANISMS; `run`, `try` and `stat`
+know it from there. What makes a program ask for one is in launch/activation.py.
 """
 
 from collections.abc import Iterable, Sequence
@@ -98,6 +98,11 @@ OFF = Mode("off")
 STOCK = Mode("stock", kernel="stock")
 
 
+def known() -> str:
+    """Return the names of all modes but combinations, for the user."""
+    return ", ".join((OFF.name, *(m.name for m in MECHANISMS), STOCK.name))
+
+
 def parse(name: str) -> Mode:
     """Return the mode of a name; fpr+latr and latr+fpr are the same one."""
     for mode in (OFF, STOCK):
@@ -106,8 +111,7 @@ def parse(name: str) -> Mode:
     words = name.split("+")
     unknown = [word for word in words if word not in (m.name for m in MECHANISMS)]
     if unknown or len(set(words)) < len(words):
-        known = ", ".join((OFF.name, *(m.name for m in MECHANISMS), STOCK.name))
-        raise UsageError(f"'{name}' is no mode: it is one of {known}, or mechanisms joined by +")
+        raise UsageError(f"'{name}' is no mode: it is one of {known()}, or mechanisms joined by +")
     chosen = tuple(m for m in MECHANISMS if m.name in words)
     return Mode("+".join(m.name for m in chosen), chosen)
 

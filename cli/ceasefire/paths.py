@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import pwd
+import re
 import shutil
 from pathlib import Path
 
@@ -28,6 +29,12 @@ def checkout() -> Path | None:
 
 def build_dir() -> Path:
     """Return the directory that holds everything which is built, fetched or logged."""
+    root = checkout()
+    if root is not None and re.search(r"[\s:]", str(root)):
+        raise Failure(
+            f"this clone is at '{root}': the kernel's build takes no path with a space or a colon, "
+            "move the clone to another one"
+        )
     chosen = os.environ.get("CEASEFIRE_BUILD")
     if chosen:
         # A relative path would be another place in each folder, and what is in it is run.

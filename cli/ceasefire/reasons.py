@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ceasefire.counters import SKIPPED, SYSFS
+from ceasefire.output import number
 
+COLUMNS = ("what happened, and what to do", "counter", "count")
 _NOTHING = "nothing to do"
 _SWITCH_ON = f"echo 1 > {SYSFS}/fpr/enabled"
 
@@ -157,3 +159,18 @@ def is_reason(counter: str) -> bool:
 def words(counter: str) -> tuple[str, str]:
     """Return what a counter means and what to do about it."""
     return WORDS.get(counter, (counter, ""))
+
+
+def table(
+    group: Group, values: Mapping[str, int], *, everything: bool = False, shares: bool = False
+) -> list[list[str]]:
+    """Return the answers of a group that were given as rows of text, the hint of each below it."""
+    rows = []
+    for reason in reasons(group, values):
+        if not (reason.count or everything):
+            continue
+        numbers = [number(reason.count), *([f"{100 * reason.share:.1f} %"] if shares else [])]
+        rows.append([reason.meaning, reason.counter, *numbers])
+        if reason.hint:
+            rows.append([f"- {reason.hint}", "", *("" for _ in numbers)])
+    return rows

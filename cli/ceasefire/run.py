@@ -2,8 +2,9 @@
 """Run a program with its file mappings recycled, so that unmapping them sends no shootdowns.
 
 Without --path and --exclude the kernel does that for the program and all that it starts; with
-them a preloaded library does, which statically linked programs do not load. The exit status is
-the program's; 77 when this kernel cannot do it, 126 and 127 as in a shell.
+them a preloaded library does, which statically linked programs do not load. --mode off runs the
+program without, for comparison. The exit status is the program's; 77 when this kernel cannot do
+it, 126 and 127 as in a shell.
 """
 
 import argparse
@@ -11,16 +12,23 @@ import contextlib
 import os
 import sys
 
-from ceasefire import counters, prctl, preload, way
+from ceasefire import modes
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Unsupported, UsageError
+from ceasefire.launch import activation, prctl, preload
 from ceasefire.output import progress, say
 from ceasefire.text import quoted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `ceasefire run`."""
-    way.add_arguments(parser)
+    parser.add_argument(
+        "--mode",
+        default=modes.FPR.name,
+        metavar="MODE",
+        help=f"{modes.known()}: what the program runs with (default: {modes.FPR.name})",
+    )
+    activation.add_arguments(parser)
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="say on standard error what treats the files"
     )
@@ -39,9 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Become the user's program."""
     command = command_of(args, "ceasefire run -- rg --mmap PATTERN DIR")
-    # A kernel without any FPR is not a case for the library: require_fpr() says what it is.
-    switch = prctl.available() or not counters.supported()
-    how = way.chosen(args, switch=switch, inherited_preload=os.environ.get("LD_PRELOAD", ""))
+    mode = modes.parse(args.mode)
+    how = activation_of(args, mode)
     if args.dry_run:
         if how.limit is not None:
             print(f"# prctl(PR_FPR, PR_FPR_SET_AUTO, {how.limit:#x}, 0, 0)")
@@ -51,12 +58,14 @@ def main(args: argparse.Namespace) -> int:
         prefix = ["env", *(f"{k}={v}" for k, v in how.variables.items())] if how.variables else []
         say(quoted([*prefix, *command]))
         return 0
+    fpr = modes.FPR in mode.mechanisms
     if not args.force:
-        require_reach(how, args, command[0])
-        require_fpr()
+        if fpr:
+            require_reach(how, args, command[0])
+        mode.require()
     if args.verbose:
         progress(f"ceasefire run: {how.text}")
-    if warning := way.warning(command[0]):
+    if fpr and (warning := activation.warning(command[0])):
         progress(f"ceasefire run: {warning}")
     sys.stdout.flush()
     if how.limit is not None:
@@ -74,6 +83,18 @@ def main(args: argparse.Namespace) -> int:
         return EXIT_NOT_EXECUTABLE
 
 
+def activation_of(args: argparse.Namespace, mode: modes.Mode) -> activation.Activation:
+    """Return how the program is started in a mode."""
+    if modes.FPR in mode.mechanisms:
+        # A kernel without any FPR is no case for the library: Mode.require() says what it is.
+        switch = prctl.available() or not modes.FPR.present()
+        inherited = os.environ.get("LD_PRELOAD", "")
+        return activation.chosen(args, switch=switch, inherited_preload=inherited)
+    if args.context:
+        raise UsageError(f"--context is for FPR, which mode {mode.name} has not")
+    return activation.without(args, mode.name, switch=prctl.available())
+
+
 def set_context(args: argparse.Namespace) -> None:
     """Choose who recycles together."""
     try:
@@ -83,9 +104,9 @@ def set_context(args: argparse.Namespace) -> None:
             raise Unsupported(f"--context {args.context}: {error.strerror}") from None
 
 
-def require_reach(how: way.Way, args: argparse.Namespace, program: str) -> None:
+def require_reach(how: activation.Activation, args: argparse.Namespace, program: str) -> None:
     """Raise when the way does nothing for the program."""
-    why = way.obstacle(how, program)
+    why = activation.obstacle(how, program)
     if how.limit is None and preload.filter_is_on():
         why = "a seccomp filter is on here (a container, a service), so the preload library sleeps"
     if not why:
@@ -93,13 +114,3 @@ def require_reach(how: way.Way, args: argparse.Namespace, program: str) -> None:
     if args.path or args.exclude:
         raise UsageError(f"{why}: leave --path and --exclude out")
     raise Unsupported(f"{why}, and this kernel has no prctl(PR_FPR)")
-
-
-def require_fpr() -> None:
-    """Raise when the running kernel cannot recycle file mappings now."""
-    if not counters.supported():
-        raise Unsupported(
-            "this kernel has no FPR: boot the ceasefire kernel, or use `ceasefire try`"
-        )
-    if not counters.enabled():
-        raise Unsupported(f"FPR is switched off: echo 1 > {counters.SYSFS}/fpr/enabled")

@@ -2,8 +2,9 @@
 """Count shootdowns and what was done instead of them.
 
 With a command: what was counted while it ran, machine-wide; printed on stderr, and the exit
-status is the command's. With -I: what was counted in each interval. Otherwise: since boot.
-The exit status is 77 where the kernel counts nothing of this.
+status is the command's. With -I: what was counted in each interval. Otherwise: since boot. Every
+kernel for several CPUs counts the shootdowns that it receives, one of ceasefire also what it did
+instead. The exit status is 77 where the kernel counts nothing of this.
 """
 
 import argparse
@@ -13,14 +14,20 @@ import time
 from dataclasses import asdict
 from typing import TextIO
 
-from ceasefire import counters
+from ceasefire import counters, modes, reasons
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import UsageError
-from ceasefire.output import number, print_table
-from ceasefire.process import run_command
-from ceasefire.reasons import GROUPS, Group, Reason, is_reason, reasons
+from ceasefire.launch.child import run_command
+from ceasefire.launch.executable import missing
+from ceasefire.output import number, print_table, progress, say
 
 SCHEMA = 1
+# What stands in the table for the counters that every reader wants first.
+_WORDS = {
+    counters.SENT: "shootdowns sent",
+    counters.RECEIVED: "shootdowns received",
+    counters.INTERRUPTS: "interrupts for shootdowns",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +51,9 @@ def main(args: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise UsageError(f"{name} {value}: it is at least 1")
     before = counters.snapshot()
+    if command and (problem := missing(command[0])):
+        progress(f"ceasefire stat: {problem[0]}")
+        return problem[1]
     if command:
         started = time.monotonic()
         status = run_command(command, "ceasefire stat")
@@ -82,12 +92,19 @@ def _report(
 ) -> None:
     facts = counters.process_facts(args.pid) if args.pid is not None else None
     present = counters.gauges()
+    switched = {m.name: m.enabled() for m in modes.MECHANISMS if m.present()}
     if args.json:
-        why = [asdict(r) for group in GROUPS for r in _shown(args, group, values)]
+        why = [
+            asdict(reason)
+            for group in reasons.GROUPS
+            for reason in reasons.reasons(group, values)
+            if reason.count or args.all
+        ]
         record: dict[str, object] = {
             "schema": SCHEMA,
             "counters": values,
             "reasons": why,
+            "mechanisms": switched,
             "now": present,
         }
         if seconds is not None:
@@ -100,38 +117,40 @@ def _report(
     columns = ["counter", "count"] if seconds is None else ["counter", "count", "per second"]
     rows = []
     for name, value in values.items():
-        if (value or args.all) and not is_reason(name):
-            row = [name, number(value)]
+        if (value or args.all or name in _WORDS) and not reasons.is_reason(name):
+            row = [f"{_WORDS[name]} ({name})" if name in _WORDS else name, number(value)]
             rows.append(row if seconds is None else [*row, number(round(value / seconds))])
-    if not rows:
-        rows = [["(nothing was counted)", *[""] * (len(columns) - 1)]]
     print_table(columns, rows, title=title, file=stream)
-    for group in GROUPS:
-        _print_reasons(args, group, values, stream)
-    facts_rows = [[f"{name} now", number(value)] for name, value in present.items()]
+    columns = [*reasons.COLUMNS, "share"]
+    for group in reasons.GROUPS:
+        found = reasons.table(group, values, everything=args.all, shares=True)
+        if found:
+            print_table(columns, found, title=group.title, numbers_from=2, file=stream)
+    rows = [[m.title, "on" if switched[m.name] else "off"] for m in modes.MECHANISMS if m.present()]
+    rows += [[f"{name} now", number(value)] for name, value in present.items()]
     if facts is not None:
-        facts_rows += [
-            ["recycling mappings", number(facts.mappings)],
-            ["their size, KiB", number(facts.mapped_kib)],
-            ["page tables, KiB", number(facts.page_tables_kib)],
-            ["parked, KiB", number(facts.parked_kib)],
-        ]
-    if facts_rows:
-        title = "now" if facts is None else f"now, process {facts.pid}"
-        print_table(["what", "value"], facts_rows, title=title, file=stream)
-
-
-def _shown(args: argparse.Namespace, group: Group, values: dict[str, int]) -> list[Reason]:
-    return [r for r in reasons(group, values) if r.count or args.all]
-
-
-def _print_reasons(
-    args: argparse.Namespace, group: Group, values: dict[str, int], stream: TextIO
-) -> None:
-    rows = [
-        [r.meaning, r.hint, r.counter, number(r.count), f"{100 * r.share:.1f} %"]
-        for r in _shown(args, group, values)
-    ]
+        rows += _rows_of_process(facts, ceasefire=bool(switched))
     if rows:
-        columns = ["what happened", "what to do", "counter", "count", "share"]
-        print_table(columns, rows, title=group.title, numbers_from=3, file=stream)
+        title = "now" if facts is None else f"now, process {facts.pid}"
+        print_table(["what", "value"], rows, title=title, file=stream)
+    if not switched:
+        _tell_of_kernel(values, stream)
+
+
+def _rows_of_process(facts: counters.ProcessFacts, *, ceasefire: bool) -> list[list[str]]:
+    tables = [["page tables, KiB", number(facts.page_tables_kib)]]
+    if not ceasefire:
+        return tables
+    return [
+        ["recycling mappings", number(facts.mappings)],
+        ["their size, KiB", number(facts.mapped_kib)],
+        *tables,
+        ["parked, KiB", number(facts.parked_kib)],
+    ]
+
+
+def _tell_of_kernel(values: dict[str, int], stream: TextIO) -> None:
+    """Say what this kernel does not count."""
+    if counters.SENT not in values:
+        say("Kernels with CONFIG_DEBUG_TLBFLUSH count the shootdowns sent, too.", file=stream)
+    say("This kernel is not ceasefire's: it skips no shootdowns.", file=stream)

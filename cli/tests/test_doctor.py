@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import output, paths, prctl
+from ceasefire import output, paths
 from ceasefire.checks import here
 from ceasefire.checks.base import FAIL, INFO, PASS, check
 from ceasefire.doctor import complete, verdict
+from ceasefire.launch import prctl
 
 Runner = Callable[..., "subprocess.CompletedProcess[str]"]
 

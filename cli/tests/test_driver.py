@@ -141,7 +141,7 @@ def test_table_of_what_each_job_takes(
     empty_build: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = "from ceasefire.vm.files import new_log; new_log('a', '.klog'); new_log('b', '.ktap')"
-    boots = f"PYTHONPATH=cli $PYTHON -c \"{code}\" && sleep 3"
+    boots = f'PYTHONPATH=cli $PYTHON -c "{code}" && sleep 3'
     jobs = [
         host_job("exit 0", name="x/quick", format="status"),
         host_job(boots, name="x/slow", format="status"),

@@ -25,7 +25,7 @@ from ceasefire.vm import GuestSpec, pulse, run_guest
 from ceasefire.vm.files import new_log
 
 FakeGuest = Callable[[str], None]
-READY = "say() { echo \"[    1.000000] $*\" >>$log; }; say ceasefire-vm: ready"
+READY = 'say() { echo "[    1.000000] $*" >>$log; }; say ceasefire-vm: ready'
 ENDS = "say ceasefire-vm: command returned 0; exit 0"
 HANGS = "sleep 600"
 # Nothing here takes as long, unless a guest that hangs is waited for.

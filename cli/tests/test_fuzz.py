@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.driver import host, mutations
 
-from ceasefire import counters, maps, program, text, trial
+from ceasefire import counters, maps, text
 from ceasefire.bench.cost import count
 from ceasefire.bench.measure import agent, runner
 from ceasefire.bench.report import svg
@@ -28,8 +28,10 @@ from ceasefire.bench.results import store
 from ceasefire.bench.results.store import Folder
 from ceasefire.errors import Failure
 from ceasefire.files import open_regular
+from ceasefire.launch import executable
 from ceasefire.record import mappings, model, page, parse, recorder, symbols, tracefs, web
 from ceasefire.record.stacks import Module, Place
+from ceasefire.trial import report, samples
 from ceasefire.vm import klog
 
 SEED = int(os.environ.get("CEASEFIRE_FUZZ_SEED", "1"))
@@ -278,20 +280,21 @@ def test_elf_files(tmp_path: Path) -> None:
         found = symbols.resolve([Place(module, place) for place in places], limits)
         assert set(found.problems) <= {str(path)}
         assert all(isinstance(name, str) for name in found.names.values())
-        program.preload_obstacle(path)
-        program.gains_privileges(path)
-        program.binary_of(str(path))
+        executable.preload_obstacle(path)
+        executable.gains_privileges(path)
+        executable.binary_of(str(path))
 
 
 def test_output_of_try() -> None:
-    good = f"{TOKEN} sample on 1 0 5 1 fpr_skip=9 b=-1\n{TOKEN} text hello\nnoise\n".encode()
+    sample = f"sample fpr 1 0 5 {'0' * 16} fpr_skip=9 b=-1"
+    good = f"{TOKEN} run off 0\n{TOKEN} {sample}\n{TOKEN} text hello\nnoise\n".encode()
     for data in inputs("try", good, good * 5):
-        reader = trial.Reader(TOKEN)
+        reader = samples.Reader(TOKEN)
         fed(data, "try", reader)
         found = reader.found()
-        assert all(line.isprintable() for line in found.texts)
-        if trial.complete(found, 1):
-            trial.verdict(found)
+        assert all(line.isprintable() for _, line in found.texts)
+        if samples.complete(found, ["off", "fpr"], 1):
+            report.verdict(found, ["off", "fpr"])
 
 
 def test_output_of_benchmarks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -151,38 +151,6 @@ def test_emulator_that_does_not_start(tmp_path: Path) -> None:
         run_guest(GuestSpec(emulator=str(broken), accel="tcg"), ["true"], name="pytest").check()
 
 
-def test_try_same_output(ceasefire: Runner, tmp_path: Path) -> None:
-    folder = tmp_path / "a tree"
-    folder.mkdir()
-    for number in range(50):
-        (folder / f"{number}.txt").write_text(f"needle {number}\n" * 2000)
-    command = ["rg", "--mmap", "-j2", "-c", "needle", str(folder)]
-    done = ceasefire(
-        "try", "--rounds", "2", "--sort-output", "--json", "--data", str(folder), "--", *command
-    )
-    assert done.returncode == 0, done.stderr
-    record = json.loads(done.stdout)
-    assert record["same"]
-    assert len(record["samples"]) == 6
-    assert record["summary"]["skipped_on"] >= 50
-    assert record["summary"]["received_on"] <= record["summary"]["received_off"]
-
-
-def test_try_detects_different_output(ceasefire: Runner) -> None:
-    command = ["sh", "-c", 'echo same; [ -z "$LD_PRELOAD" ] || echo different']
-    done = ceasefire("try", "--rounds", "1", "--path", "*", "--", *command)
-    assert done.returncode == 1
-    assert "with FPR the program printed something else in 2 of 2 runs" in done.stderr
-    assert "> different" in done.stdout
-
-
-def test_try_of_a_program_that_is_not_there(ceasefire: Runner) -> None:
-    done = ceasefire("try", "--rounds", "1", "--", "nosuchprogram")
-    assert done.returncode == 127
-    assert "nosuchprogram" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_cpus_memory_nodes_and_disks(tmp_path: Path) -> None:
     image = tmp_path / "disk.img"
     image.write_bytes(b"first sector" + bytes(1 << 20))

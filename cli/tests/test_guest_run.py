@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`ceasefire run` on the kernel `run`: which mappings of which programs really get the flag."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -99,20 +98,3 @@ def test_go_program_recycles(root: Path, data: Path, tmp_path: Path) -> None:
     )
     command = f"{program} {MAPPED} 8192"
     assert shell([command, f"{root}/ceasefire run -- {command}"]) == ["plain\n 0", "recycles\n 0"]
-
-
-def test_try_reaches_a_static_program(ceasefire: Runner, program: Path) -> None:
-    folder = program.parent / "data"
-    folder.mkdir()
-    (folder / "file").write_text("content")
-    done = ceasefire(
-        "try", "--rounds", "1", "--json", "--data", str(folder), "--",
-        str(program), str(folder / "file"), "8192",
-    )  # fmt: skip
-    # It prints whether it recycles, so the outputs differ by that.
-    assert done.returncode == 1, done.stderr
-    record = json.loads(done.stdout)
-    assert "printed something else in 2 of 2 runs" in record["problem"]
-    assert record["environment"]["way"] == "prctl"
-    counts = {(s["mode"], s["round"]): s["counters"]["fpr_map"] for s in record["samples"]}
-    assert counts == {("off", 0): 0, ("on", 0): 1, ("off", 1): 0, ("on", 1): 1}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The judge of kernel logs: it must see every kind of complaint, and no other line."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,7 @@ BAD = (
     "refcount_t: underflow; use-after-free.",
     "UBSAN: array-index-out-of-bounds in mm/x.c:1:2",
 )
+GOOD = ("Linux version 6.12", "ceasefire-test: a WARNING: of a program", "x: BUG: not one")
 STAMPS = ("[    1.234567] ", "[   12.000001][   T77] ", "[    1.5][    C1] ", "", "<4>[    1.2] ")
 
 
@@ -88,9 +91,14 @@ def test_emulator_failed_is_only_known_mistakes_before_the_command() -> None:
     ready = "[    2.0] ceasefire-vm: ready"
     other = "qemu-system-x86_64: ../system/physmem.c:1: other: Assertion `x' failed."
     panic = "[    1.1] Kernel panic - not syncing: x"
+    timer = "[    0.05] Kernel panic - not syncing: IO-APIC + timer doesn't work!  Boot with apic=d"
     assert klog.emulator_failed(klog.scan([oops, panic])) == "lost a code patch"
+    assert klog.emulator_failed(klog.scan([timer])) == "was too slow with a timer"
+    assert not klog.lost_patch(klog.scan([timer]))
     for lines in (
         [ready, oops],
+        [ready, timer],
+        [panic],
         [other],
         ["[    1.0] Oops: 0000 [#1] SMP NOPTI"],
         ["[    0.9] WARNING: CPU: 0", oops],
@@ -105,6 +113,30 @@ def test_a_lost_patch_is_known_at_any_time() -> None:
     assert klog.lost_patch(klog.scan([ready, oops]))
     assert not klog.lost_patch(klog.scan([ready, "[    0.4] WARNING: CPU: 0", oops]))
     assert not klog.lost_patch(klog.scan([ready]))
+
+
+def test_the_list_means_the_same_to_grep() -> None:
+    for line in BAD:
+        done = subprocess.run(
+            ["grep", "-cEf", klog.COMPLAINTS],
+            input=line,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        assert (done.stdout, done.stderr) == ("1\n", ""), line
+
+
+def test_guest_counts_by_the_same_list(root: Path, tmp_path: Path) -> None:
+    text = (root / "tests/guest/run-mutations").read_text(encoding="utf-8")
+    function = re.search(r"^complaints\(\) \{.*?^\}$", text, re.MULTILINE | re.DOTALL)
+    assert function
+    log = tmp_path / "dmesg"
+    lines = [f"[    1.0][ T{i}] {line}" for i, line in enumerate(BAD)]
+    log.write_text("\n".join([*lines, *(f"[    2.0] {line}" for line in GOOD), ""]))
+    script = f"patterns={klog.COMPLAINTS}; dmesg() {{ cat {log}; }}; {function[0]}; complaints"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"{len(BAD)}\n", "")
 
 
 def test_what_the_checking_emulator_reports_is_bad() -> None:

@@ -21,7 +21,7 @@ import pytest
 from elftools.elf.sections import SymbolTableSection
 
 from ceasefire.files import NotRegular, open_regular, write_whole
-from ceasefire.program import binary_of, preload_obstacle
+from ceasefire.launch.executable import binary_of, preload_obstacle
 from ceasefire.record import elf, stacks, symbols
 from ceasefire.record.mappings import Region, parse_maps
 from ceasefire.record.stacks import Module, Place

@@ -150,7 +150,7 @@ def mapper(tmp_path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 def test_names_of_mapped_files(mapper: tuple[int, list[bytes]], ceasefire: Runner) -> None:
     pid, names = mapper
-    done = ceasefire("maps", str(pid))
+    done = ceasefire("maps", str(pid), COLUMNS="1000")
     assert done.returncode == 0, done.stderr
     assert harmless(done.stdout)
     # The kernel escapes line feeds itself.

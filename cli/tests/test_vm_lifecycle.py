@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,37 @@ def test_interruption_leaves_nothing(
     assert no_leftovers(empty_build)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interruption_while_it_is_started_leaves_nothing(
+    number: signal.Signals,
+    fake_guest: FakeGuest,
+    empty_build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake_guest(SLEEPER)
+    start = subprocess.Popen
+    started = []
+
+    def interrupted(*words: Any, **options: Any) -> Any:
+        process = start(*words, **options)
+        started.append(wait_for_pid(empty_build / "pid"))
+        # It is there, and nobody else knows of it yet.
+        os.kill(os.getpid(), number)
+        return process
+
+    monkeypatch.setattr("ceasefire.vm.guest.subprocess.Popen", interrupted)
+    # Where the tests run in the background of a shell SIGINT is ignored.
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_guest(GuestSpec(accel="tcg", timeout=WAIT), ["x"])
+        assert signal.getsignal(number) == signal.default_int_handler
+    finally:
+        signal.signal(number, before)
+    assert not is_alive(started[0])
+    assert no_leftovers(empty_build)
+
+
 def test_killed_outright_leaves_no_process_and_the_next_run_sweeps(
     fake_guest: FakeGuest, empty_build: Path, root: Path
 ) -> None:
@@ -156,15 +188,27 @@ def test_complaint_of_the_kernel_wins_over_the_status(fake_guest: FakeGuest) -> 
 
 
 LOST = "echo '[    0.1] Oops: int3: 0000 [#1] SMP NOPTI' >>$log; exit 255"
+TIMER = (
+    'echo "[    0.1] Kernel panic - not syncing: IO-APIC + timer doesn\'t work!" >>$log; exit 255'
+)
 
 
-def test_patch_lost_by_the_emulator_is_booted_again(
-    fake_guest: FakeGuest, empty_build: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("flaw", "said"), [(LOST, "lost a code patch"), (TIMER, "was too slow with a timer")]
+)
+def test_flaw_of_the_emulator_is_booted_again(
+    flaw: str,
+    said: str,
+    fake_guest: FakeGuest,
+    empty_build: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     once = empty_build / "once"
-    fake_guest(f"if [ ! -e {once} ]; then touch {once}; {LOST}; fi; {marks(0)}")
+    fake_guest(f"if [ ! -e {once} ]; then touch {once}; {flaw}; fi; {marks(0)}")
     assert run_guest(GuestSpec(accel="tcg"), ["x"]).check() == 0
-    assert "once more" in capfd.readouterr().err
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert said in lines[0] and "once more" in lines[0]
     assert len(list((empty_build / "logs").iterdir())) == 2
 
 

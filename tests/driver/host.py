@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from ceasefire import paths
 from ceasefire.errors import Interrupted
-from ceasefire.processes import keep_nice, kill_group
+from ceasefire.process_group import keep_nice, kill_group
 from ceasefire.vm.files import LIST, run_directory
 from tests.driver import ktap
 from tests.driver.cases import PASS, SKIP, Case, Outcome, failed, passed

@@ -6,9 +6,10 @@ import platform
 import subprocess
 from pathlib import Path
 
-from ceasefire import counters, paths, prctl, preload
+from ceasefire import counters, modes, paths
 from ceasefire.checks.base import Check, check
-from ceasefire.errors import Failure, Unsupported
+from ceasefire.errors import Failure
+from ceasefire.launch import prctl, preload
 from ceasefire.text import lines_of
 
 _TRIAL_LIMIT = 30.0
@@ -17,7 +18,7 @@ _VMSTAT_FIX = "build the kernel with CONFIG_DEBUG_TLBFLUSH=y"
 
 def checks() -> list[Check]:
     """Check whether programs can use FPR here and now."""
-    there = counters.supported()
+    there = modes.FPR.present()
     switch = prctl.available()
     found = [
         check(
@@ -28,9 +29,9 @@ def checks() -> list[Check]:
         ),
         check(
             "switch",
-            counters.enabled(),
-            "on" if counters.enabled() else "off" if there else "not there",
-            f"echo 1 > {counters.SYSFS}/fpr/enabled" if there else "comes with the kernel",
+            modes.FPR.enabled(),
+            "on" if modes.FPR.enabled() else "off" if there else "not there",
+            f"echo 1 > {modes.FPR.switch}" if there else "comes with the kernel",
         ),
         _tag_memory(there),
         _event_counters(),
@@ -55,12 +56,9 @@ def _tag_memory(there: bool) -> Check:
 
 
 def _event_counters() -> Check:
-    try:
-        names = counters.snapshot()
-    except Unsupported:
-        return check("counters", False, "none", _VMSTAT_FIX, needed=False)
-    good = counters.RECEIVED in names
-    return check("counters", good, f"{len(names)} of TLB and FPR", _VMSTAT_FIX, needed=False)
+    names = counters.available()
+    found = f"{len(names)} of TLB and FPR" if names else "none"
+    return check("counters", counters.RECEIVED in names, found, _VMSTAT_FIX, needed=False)
 
 
 def preload_check(*, needed: bool) -> Check:

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from ceasefire import prctl, way
+from ceasefire.launch import activation, prctl
 from ceasefire.record import causes
 from ceasefire.record.model import Recording
 from ceasefire.text import quoted
 
 # Fewer than this share is not worth a kernel.
 _WORTH = 0.05
+# A program that gets FPR from the preload library.
+_PRELOADED = activation.Activation("")
 # A cause that FPR does not help with is named from this share on.
 _LARGE = 0.1
 
@@ -98,7 +100,11 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
     if found.worth:
         lines += switch_on(command, fpr=recording.environment.fpr)
         folder = common_folder(recording.files)
-        if folder and list(command[:1]) != ["-p"] and not way.obstacle(way.Way(""), command[0]):
+        if (
+            folder
+            and list(command[:1]) != ["-p"]
+            and not activation.obstacle(_PRELOADED, command[0])
+        ):
             glob = quoted([f"{folder}/*"])
             lines.append(f"Only for these files: ceasefire run --path {glob} -- ...")
     elif found.sent:
@@ -134,10 +140,10 @@ def switch_on(command: Sequence[str], *, fpr: bool) -> list[str]:
         lines.append(f"Switch it on: boot the ceasefire kernel, then: ceasefire run -- {words}")
     if attached:
         return [*lines, "The program has to be started that way; it cannot be switched on later."]
-    if warning := way.warning(command[0]):
+    if warning := activation.warning(command[0]):
         lines.append(f"{warning}.")
     if fpr and not prctl.available():
-        why = way.obstacle(way.Way(""), command[0])
+        why = activation.obstacle(_PRELOADED, command[0])
         if why:
             lines.append(f"{why}, and this kernel has no prctl(PR_FPR): boot a newer one.")
     return lines

@@ -2,7 +2,8 @@
 """Boot a built kernel on this machine's file tree and run a command in it, as root.
 
 The exit status is the command's; 70 when the kernel complained or the guest did not boot, 124
-when the time was up. The command sees the host's files, and writes to them stay in the guest.
+when the time was up. The command sees the host's files; it may write to those in /etc, /home,
+/opt, /srv, /usr, /var and /tmp, which stays in the guest, and to no others.
 Disk number N (from 0) is at /run/disk/N: the device, or the mounted file system of brd-ext4.
 """
 

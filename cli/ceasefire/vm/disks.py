@@ -29,10 +29,10 @@ from ceasefire import paths
 from ceasefire.errors import Failure, UsageError
 from ceasefire.files import private_directory
 from ceasefire.output import progress
-from ceasefire.processes import end_with_parent, kill_group, signals_raise
+from ceasefire.process_group import end_with_parent, kill_group, signals_held, signals_raise
 from ceasefire.vm.survey import BLOCK, Survey, survey
 
-__all__ = ["ext4_image", "release", "survey"]
+__all__ = ["ext4_image", "release", "require_directory", "survey"]
 
 # What is kept for later runs, docs/tools.md has it too.
 KEPT_BYTES = 10 << 30
@@ -53,8 +53,7 @@ def ext4_image(directory: Path) -> Path:
     It stays as long as this process lives, whatever others do.
     """
     directory = directory.resolve()
-    if not directory.is_dir():
-        raise UsageError(f"--data {directory}: there is no such directory")
+    require_directory(directory)
     place = private_directory(paths.disks_dir())
     if place.resolve().is_relative_to(directory):
         raise UsageError(
@@ -78,6 +77,12 @@ def ext4_image(directory: Path) -> Path:
         os.utime(image)
         _drop(place, _too_many(place))
     return image
+
+
+def require_directory(directory: Path) -> None:
+    """Refuse what is no folder to copy."""
+    if not directory.is_dir():
+        raise UsageError(f"--data {directory}: there is no such directory")
 
 
 def release() -> None:
@@ -208,19 +213,22 @@ def _require_room(directory: Path, size: int, place: Path) -> None:
 def _run(words: Sequence[str]) -> str:
     """Run a program that must not outlive this one; return the last line of why it failed."""
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            [*end_with_parent("KILL"), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            start_new_session=True,
-        )
+        process: subprocess.Popen[bytes] | None = None
         try:
+            with signals_held():
+                process = subprocess.Popen(
+                    [*end_with_parent("KILL"), *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=True,
+                )
             status = process.wait(_MAKE_LIMIT)
         except subprocess.TimeoutExpired:
             return f"no end after {_MAKE_LIMIT:g} s"
         finally:
-            kill_group(process, _KILL_WAIT)
+            if process is not None:
+                kill_group(process, _KILL_WAIT)
         errors.seek(max(0, errors.tell() - _ERRORS_SHOWN))
         lines = errors.read().decode(errors="replace").strip().splitlines() or ["no reason given"]
     return lines[-1] if status else ""

@@ -19,7 +19,7 @@ from pathlib import Path
 from ceasefire import paths
 from ceasefire.errors import GuestError, GuestTimeout, Interrupted
 from ceasefire.output import progress
-from ceasefire.processes import keep_nice, kill_group, signals_raise
+from ceasefire.process_group import keep_nice, kill_group, signals_held, signals_raise
 from ceasefire.sizes import parse_size
 from ceasefire.vm import accel, emulator, initramfs, klog
 from ceasefire.vm.command import (
@@ -206,17 +206,19 @@ def _supervise(
         Watched(streams.console, "on its console", LOG_LIMIT),
         Watched(streams.messages, "of messages of QEMU", LOG_LIMIT),
     ]
-    process = subprocess.Popen(
-        words,
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    )
+    process: subprocess.Popen[bytes] | None = None
     pumps: list[Pump] = []
     try:
+        with signals_held():
+            process = subprocess.Popen(
+                words,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+            )
         keep_nice(process)
         assert process.stdout is not None and process.stderr is not None
         pumps = [
@@ -232,7 +234,8 @@ def _supervise(
             pump.start()
         ended, hung = _wait(process, limit, stop, [*pumps, *watched], pulse)
     finally:
-        kill_group(process, _KILL_WAIT)
+        if process is not None:
+            kill_group(process, _KILL_WAIT)
         for pump in pumps:
             if pump.ident is not None:
                 pump.join(_KILL_WAIT)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two ways in which an unchanged program gets FPR; chosen for `ceasefire run` and `try`.
+"""What makes an unchanged program ask for FPR; chosen for `ceasefire run` and `try`.
 
-The kernel's switch, prctl(PR_FPR), reaches every program, but knows no paths. The preload
-library knows paths, but reaches only what the dynamic linker loads.
+There are two ways. The kernel's switch, prctl(PR_FPR), reaches every program, but knows no paths.
+The preload library knows paths, but reaches only what the dynamic linker loads.
 """
 
 import argparse
@@ -10,17 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ceasefire import paths, prctl, preload
+from ceasefire import paths
 from ceasefire.errors import Unsupported, UsageError
-from ceasefire.program import ASAN, binary_of, gains_privileges, preload_obstacle
+from ceasefire.launch import prctl, preload
+from ceasefire.launch.executable import ASAN, binary_of, gains_privileges, preload_obstacle
 from ceasefire.sizes import parse_size
 
 
 @dataclass(frozen=True)
-class Way:
+class Activation:
     """How a program is started.
 
-    limit: for prctl.set_auto(); None without the switch.
+    limit: for prctl.set_auto(), 0 for a program without FPR; None without the switch.
     variables: of its environment.
     text: what treats which mappings, for the user.
     """
@@ -53,8 +54,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Way:
-    """Return the way that the options ask for.
+def without(args: argparse.Namespace, mode: str, *, switch: bool) -> Activation:
+    """Return how a program is started in a mode that has no FPR; the options make no sense there.
+
+    What starts it may have FPR itself, so that the switch is set.
+    """
+    given = [name for name in ("path", "exclude", "max_size") if getattr(args, name)]
+    if given:
+        raise UsageError(f"--{given[0].replace('_', '-')} is for FPR, which mode {mode} has not")
+    return Activation("no mapping is treated", limit=0 if switch else None)
+
+
+def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Activation:
+    """Return what the options ask for.
 
     switch: whether the kernel that the program will run on has it.
     """
@@ -65,26 +77,26 @@ def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "
                 "the kernel knows no paths, the preload library no sizes"
             )
         text = "the preload library treats the files that match"
-        return Way(text, variables=_variables(args, inherited_preload))
+        return Activation(text, variables=_variables(args, inherited_preload))
     limit = _limit(args.max_size)
     if switch:
         text = "the kernel treats the mappings of all files"
         if limit != prctl.ALL:
             text += f" up to {args.max_size}"
-        return Way(text, limit)
+        return Activation(text, limit)
     if limit != prctl.ALL:
         raise Unsupported("--max-size takes prctl(PR_FPR), which this kernel does not have")
     text = "the preload library treats all files, as this kernel has no prctl(PR_FPR)"
-    return Way(text, variables=_variables(args, inherited_preload))
+    return Activation(text, variables=_variables(args, inherited_preload))
 
 
-def obstacle(way: Way, command: str) -> str:
-    """Say why a way does not reach a program, and what to do; empty if it does."""
+def obstacle(how: Activation, command: str) -> str:
+    """Say why it does not reach a program, and what to do; empty if it does."""
     binary = binary_of(command)
-    if way.limit is not None or binary is None:
+    if how.limit is not None or binary is None:
         return ""
     what = preload_obstacle(binary)
-    if not what or (what == ASAN and preload.asan_first(way.variables.get("LD_PRELOAD", ""))):
+    if not what or (what == ASAN and preload.asan_first(how.variables.get("LD_PRELOAD", ""))):
         return ""
     subject = command if Path(command).name == binary.name else f"{binary} of {command}"
     return f"{subject} is {what}, so no library can be preloaded"

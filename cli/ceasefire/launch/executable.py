@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a program file is: whether a library can be preloaded, whether it gains privileges.
+"""What a program file is: can it be started, can a library be preloaded, does it gain privileges.
 
-Both decide what `ceasefire run` can do for it. A script is judged by its interpreter. Where
+The last two decide what `ceasefire run` can do for it. A script is judged by its interpreter. Where
 something cannot be told (no such file, no right to read it) the answer is the harmless one, as
 executing the program will say what is wrong.
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
 from ceasefire.files import open_regular
 
 # An obstacle that is none where this runtime is preloaded, too.
@@ -56,6 +57,22 @@ def binary_of(name: str) -> Path | None:
             break
         found = os.fsdecode(words[0])
     return Path(found) if found is not None else None
+
+
+def missing(name: str) -> tuple[str, int] | None:
+    """Say why a command cannot be started, and the exit status for that; None if it can."""
+    if shutil.which(name) is None:
+        # A name without a slash is not looked for here.
+        if "/" in name and Path(name).is_dir():
+            return f"{name} is a directory", EXIT_NOT_EXECUTABLE
+        there = shutil.which(name, mode=os.F_OK)
+        if there is None:
+            return f"{name}: command not found", EXIT_NOT_FOUND
+        return f"{there} is not executable", EXIT_NOT_EXECUTABLE
+    binary = binary_of(name)
+    if binary is not None and not binary.exists():
+        return f"{name}: its interpreter {binary} is not there", EXIT_NOT_EXECUTABLE
+    return None
 
 
 def preload_obstacle(path: Path) -> str:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import counters, prctl, preload, program, way
+from ceasefire import modes
 from ceasefire.__main__ import main
 from ceasefire.errors import Unsupported, UsageError
+from ceasefire.launch import activation, executable, prctl, preload
 
 ASAN = "libasan.so"
 # Sets up a seccomp filter that allows everything, and becomes the command.
@@ -33,7 +34,7 @@ ELF_32 = b"\x7fELF\x01\x01\x01".ljust(64, b"\0")
 
 def options(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    way.add_arguments(parser)
+    activation.add_arguments(parser)
     return parser.parse_args(words)
 
 
@@ -50,8 +51,8 @@ def library(empty_build: Path) -> Path:
 def older_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the kernel have FPR, switched on, without the prctl; nothing is executed."""
     monkeypatch.setattr(os, "execvpe", lambda *_: pytest.fail("it was executed"))
-    monkeypatch.setattr(counters, "supported", lambda: True)
-    monkeypatch.setattr(counters, "enabled", lambda: True)
+    monkeypatch.setattr(modes.Mechanism, "present", lambda _: True)
+    monkeypatch.setattr(modes.Mechanism, "enabled", lambda _: True)
     monkeypatch.setattr(prctl, "available", lambda: False)
 
 
@@ -79,21 +80,21 @@ def test_kernel_without_the_prctl_is_an_error_with_a_name() -> None:
 
 
 def test_without_paths_it_is_the_switch() -> None:
-    found = way.chosen(options(), switch=True)
+    found = activation.chosen(options(), switch=True)
     assert (found.limit, found.variables) == (prctl.ALL, {})
     assert "the kernel" in found.text
 
 
 def test_size_is_the_limit_of_the_switch() -> None:
-    found = way.chosen(options("--max-size", "512M"), switch=True)
+    found = activation.chosen(options("--max-size", "512M"), switch=True)
     assert found.limit == 512 << 20
     assert "up to 512M" in found.text
-    assert way.chosen(options("--max-size", "99999999999T"), switch=True).limit == prctl.ALL
+    assert activation.chosen(options("--max-size", "99999999999T"), switch=True).limit == prctl.ALL
 
 
 @pytest.mark.parametrize("option", ["--path", "--exclude"])
 def test_with_paths_it_is_the_library(option: str, library: Path) -> None:
-    found = way.chosen(options(option, "/data/*"), switch=True)
+    found = activation.chosen(options(option, "/data/*"), switch=True)
     assert found.limit is None
     assert found.variables["LD_PRELOAD"] == str(library)
     assert "preload library" in found.text
@@ -101,22 +102,22 @@ def test_with_paths_it_is_the_library(option: str, library: Path) -> None:
 
 def test_size_and_path_exclude_each_other(library: Path) -> None:
     with pytest.raises(UsageError, match="--max-size goes with neither"):
-        way.chosen(options("--path", "*", "--max-size", "1G"), switch=True)
+        activation.chosen(options("--path", "*", "--max-size", "1G"), switch=True)
 
 
 @pytest.mark.parametrize("size", ["lots", "0M", "512", "-1M", "1P", ""])
 def test_what_is_no_size(size: str) -> None:
     with pytest.raises(UsageError):
-        way.chosen(options(f"--max-size={size}"), switch=True)
+        activation.chosen(options(f"--max-size={size}"), switch=True)
 
 
 def test_older_kernel_takes_the_library(library: Path) -> None:
-    found = way.chosen(options(), switch=False)
+    found = activation.chosen(options(), switch=False)
     assert found.limit is None
     assert found.variables["CEASEFIRE_PATHS"] == "*"
     assert "no prctl(PR_FPR)" in found.text
     with pytest.raises(Unsupported, match="--max-size"):
-        way.chosen(options("--max-size", "1G"), switch=False)
+        activation.chosen(options("--max-size", "1G"), switch=False)
 
 
 def test_older_kernel_from_the_command_line(
@@ -135,7 +136,7 @@ def test_older_kernel_from_the_command_line(
     [([], ""), (["-static"], "statically linked"), (["-static-pie"], "statically linked")],
 )
 def test_obstacle_is_seen_in_the_program(flags: list[str], obstacle: str, tmp_path: Path) -> None:
-    assert program.preload_obstacle(build(tmp_path, "program", *flags)) == obstacle
+    assert executable.preload_obstacle(build(tmp_path, "program", *flags)) == obstacle
 
 
 @pytest.mark.parametrize(
@@ -156,16 +157,16 @@ def test_obstacle_is_seen_in_the_program(flags: list[str], obstacle: str, tmp_pa
 def test_damaged_programs_are_no_traceback(content: bytes, obstacle: str, tmp_path: Path) -> None:
     path = tmp_path / "program"
     path.write_bytes(content)
-    assert program.preload_obstacle(path) == obstacle
+    assert executable.preload_obstacle(path) == obstacle
 
 
 def test_asan_has_to_come_first(tmp_path: Path) -> None:
     path = build(tmp_path, "checked", "-fsanitize=address")
-    assert program.preload_obstacle(path) == program.ASAN
-    assert "AddressSanitizer" in way.obstacle(way.Way(""), str(path))
-    found = way.Way("", variables={"LD_PRELOAD": f"/lib/{ASAN}:/lib/ours.so"})
-    assert way.obstacle(found, str(path)) == ""
-    assert program.preload_obstacle(build(tmp_path, "threads", "-fsanitize=thread")) == ""
+    assert executable.preload_obstacle(path) == executable.ASAN
+    assert "AddressSanitizer" in activation.obstacle(activation.Activation(""), str(path))
+    found = activation.Activation("", variables={"LD_PRELOAD": f"/lib/{ASAN}:/lib/ours.so"})
+    assert activation.obstacle(found, str(path)) == ""
+    assert executable.preload_obstacle(build(tmp_path, "threads", "-fsanitize=thread")) == ""
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_asan_has_to_come_first(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_the_runtime(name: str, asan: bool) -> None:
-    assert program.is_asan(name) == asan
+    assert executable.is_asan(name) == asan
     assert preload.asan_first(f" {name}:/lib/mine.so") == asan
 
 
@@ -232,14 +233,14 @@ def test_under_a_filter_path_is_a_line(root: Path, library: Path) -> None:
 def test_fifo_is_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "fifo"
     os.mkfifo(path, 0o755)
-    assert program.preload_obstacle(path) == ""
-    assert program.binary_of(str(path)) == path
+    assert executable.preload_obstacle(path) == ""
+    assert executable.binary_of(str(path)) == path
 
 
 def test_what_is_not_there_has_no_obstacle(tmp_path: Path) -> None:
-    assert program.preload_obstacle(tmp_path / "none") == ""
-    assert not program.gains_privileges(tmp_path / "none")
-    assert program.binary_of("nosuchprogram") is None
+    assert executable.preload_obstacle(tmp_path / "none") == ""
+    assert not executable.gains_privileges(tmp_path / "none")
+    assert executable.binary_of("nosuchprogram") is None
 
 
 def test_script_is_judged_by_its_interpreter(tmp_path: Path) -> None:
@@ -249,11 +250,11 @@ def test_script_is_judged_by_its_interpreter(tmp_path: Path) -> None:
     outer.write_text(f"#! {inner}\n")
     for script in (inner, outer):
         script.chmod(0o755)
-        assert program.binary_of(str(script)) == static
+        assert executable.binary_of(str(script)) == static
     endless = tmp_path / "endless"
     endless.write_text(f"#!{endless}\n")
     endless.chmod(0o755)
-    assert program.binary_of(str(endless)) == endless
+    assert executable.binary_of(str(endless)) == endless
 
 
 def test_setuid_of_somebody_else_gains_privileges(
@@ -263,14 +264,14 @@ def test_setuid_of_somebody_else_gains_privileges(
     shutil.copy("/bin/true", path)
     owner = path.stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    assert not program.gains_privileges(path)
+    assert not executable.gains_privileges(path)
     path.chmod(0o4755)
-    assert program.gains_privileges(path)
+    assert executable.gains_privileges(path)
     monkeypatch.setattr(os, "geteuid", lambda: owner)
-    assert not program.gains_privileges(path)
+    assert not executable.gains_privileges(path)
     monkeypatch.setattr(os, "getegid", lambda: path.stat().st_gid + 1)
     path.chmod(0o2755)
-    assert program.gains_privileges(path)
+    assert executable.gains_privileges(path)
 
 
 @pytest.mark.parametrize("verb", ["run", "try"])
@@ -309,3 +310,48 @@ def test_unknown_context_is_wrong_use(ceasefire: Runner) -> None:
     done = ceasefire("run", "--context", "everybody", "--", "true")
     assert done.returncode == 2
     assert "everybody" in done.stderr
+
+
+def test_mode_off_switches_it_off_for_the_program(ceasefire: Runner) -> None:
+    done = ceasefire("run", "--mode", "off", "--", "sh", "-c", "echo ran; exit 3")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "ran\n", "")
+    found = activation.without(options(), "off", switch=True)
+    assert (found.limit, found.variables) == (0, {})
+    assert activation.without(options(), "off", switch=False).limit is None
+
+
+@pytest.mark.parametrize(
+    "words", [["--path", "*"], ["--max-size", "1G"], ["--context", "process"], ["--exclude", "a"]]
+)
+def test_options_of_fpr_go_with_no_other_mode(words: list[str], ceasefire: Runner) -> None:
+    done = ceasefire("run", "--mode", "off", *words, "--", "true")
+    assert done.returncode == 2
+    assert f"{words[0]} is for FPR, which mode off has not" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_unknown_mode_is_wrong_use(ceasefire: Runner) -> None:
+    done = ceasefire("run", "--mode", "fast", "--", "true")
+    assert done.returncode == 2
+    assert "'fast' is no mode" in done.stderr
+
+
+def test_why_a_command_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, script, good = tmp_path / "plain", tmp_path / "script", tmp_path / "good"
+    plain.write_text("")
+    script.write_text("#!/no/such/shell\n")
+    good.write_text("#!/bin/sh\n")
+    for path in (script, good):
+        path.chmod(0o755)
+    assert executable.missing("nosuchprogram") == ("nosuchprogram: command not found", 127)
+    assert executable.missing(str(tmp_path / "none")) == (
+        f"{tmp_path}/none: command not found",
+        127,
+    )
+    assert executable.missing(str(plain)) == (f"{plain} is not executable", 126)
+    assert executable.missing(str(tmp_path)) == (f"{tmp_path} is a directory", 126)
+    found = (f"{script}: its interpreter /no/such/shell is not there", 126)
+    assert executable.missing(str(script)) == found
+    monkeypatch.chdir(tmp_path)
+    for name in ("./good", str(good), "sh", "/bin/true"):
+        assert executable.missing(name) is None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ceasefire.errors import UsageError
-from ceasefire.program import is_asan
+from ceasefire.launch.executable import is_asan
 
 # Of the thread that is going to become the program.
 _STATUS = Path("/proc/thread-self/status")

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire try` with real guests. Needs the kernel `run`; a guest takes ten seconds."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ceasefire.trial.samples import Sample, Trial, complete
+
+pytestmark = pytest.mark.guest
+
+Runner = Callable[..., "subprocess.CompletedProcess[str]"]
+# More than a hundred runs of programs that take tenths of a second.
+LIMIT = 2400.0
+ROUNDS = 12
+
+
+def build(source: Path, path: Path, *flags: str) -> Path:
+    subprocess.run(["cc", "-O2", "-pthread", *flags, source, "-o", path], check=True)
+    return path
+
+
+def tried(root: Path, *words: str, **given: Any) -> "subprocess.CompletedProcess[str]":
+    """Run `ceasefire try` as a user does, with an input."""
+    return subprocess.run(
+        [root / "ceasefire", "try", *words],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+        **{"stdin": subprocess.DEVNULL, **given},
+    )
+
+
+def says_why(done: "subprocess.CompletedProcess[str]") -> None:
+    """Check a trial in which nothing was skipped: there is no ratio, but a reason."""
+    assert done.returncode == 0, done.stderr
+    assert "FPR skipped nothing, so there is no ratio of runtimes." in done.stdout
+    assert not re.search(r"\dx\b", done.stdout)
+    assert "unclear" not in done.stdout
+    assert "the mapping recycles" in done.stdout
+    assert "The output is the same in all runs." in done.stdout
+
+
+def test_true_has_no_ratio_but_a_reason(root: Path) -> None:
+    done = tried(root, "--rounds", "2", "--", "true")
+    says_why(done)
+    assert "It unmapped none" in done.stdout or "no other CPU ran the program" in done.stdout
+    # On a busy machine it also says that it still goes on.
+    said = [line for line in done.stderr.splitlines() if not line.startswith("still ")]
+    up = next(n for n, line in enumerate(said) if line.startswith("the guest is up after"))
+    assert any(line.startswith("booting the run kernel") for line in said[:up])
+    assert said[up].endswith("warming up: off, fpr ...")
+    assert said[-2:] == ["round 1 of 2 done", "round 2 of 2 done"]
+
+
+def test_wc_has_no_ratio_but_a_reason(root: Path) -> None:
+    done = tried(root, "--rounds", "2", "--", "wc", "/etc/passwd")
+    says_why(done)
+
+
+def test_each_run_gets_the_input_of_a_pipe(root: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(1000))
+    command = ["sh", "-c", "n=$(wc -l); echo $n; [ $n = 1000 ]"]
+    done = tried(root, "--rounds", "2", "--json", "--", *command, stdin=None, input=text)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["same"]
+    assert [sample["status"] for sample in record["samples"]] == [0] * 6
+
+
+def test_program_that_fails_is_the_first_line(root: Path) -> None:
+    done = tried(root, "--rounds", "2", "--", "rg")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "The program ended with status 2:"
+    assert lines[1].startswith("  ")
+    assert "rg" in lines[1] or "error" in lines[1]
+    assert not re.search(r"\dx\b", done.stdout)
+
+
+def test_program_that_does_the_same_has_ratio_one(root: Path, data: Path, tmp_path: Path) -> None:
+    steady = build(data / "steady.c", tmp_path / "steady")
+    done = tried(root, "--rounds", str(ROUNDS), "--json", "--", str(steady), str(steady))
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    fpr = record["summary"]["fpr"]
+    assert fpr["skipped"] > 0
+    ratio = {name: round(value, 2) for name, value in fpr["ratio"].items()}
+    assert ratio["least"] <= 1.00 <= ratio["greatest"]
+    samples = [Sample(**{k: v for k, v in s.items() if k != "same"}) for s in record["samples"]]
+    assert complete(Trial(tuple(samples)), ["off", "fpr"], ROUNDS)
+    first = [s.mode for s in samples][::2]
+    assert first == ["off", "fpr"] * (ROUNDS // 2) + ["off"]
+
+
+def test_stock_kernel_is_one_of_the_modes(root: Path, data: Path, tmp_path: Path) -> None:
+    steady = build(data / "steady.c", tmp_path / "steady")
+    done = tried(
+        root, "--rounds", "2", "--json", "--modes", "stock,off,fpr", "--", str(steady), str(steady)
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["modes"] == ["stock", "off", "fpr"]
+    counted = {s["mode"]: "fpr_skip" in s["counters"] for s in record["samples"]}
+    assert counted == {"stock": False, "off": True, "fpr": True}
+    assert record["summary"]["off"]["ratio"] is not None
+    assert record["same"]
+
+
+def test_kernel_without_the_mode_is_status_77(root: Path) -> None:
+    done = tried(root, "--kernel", "stock", "--", "true")
+    assert done.returncode == 77
+    assert "in the guest: this kernel has no FPR" in done.stderr
+
+
+def test_files_of_the_host_recycle_too(root: Path, tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / f"{number}.txt").write_text(f"needle {number}\n" * 2000)
+    command = ["rg", "--mmap", "-j2", "-c", "needle", str(tmp_path)]
+    done = tried(root, "--rounds", "2", "--sort-output", "--json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["fpr"]["skipped"] >= 50
+
+
+def test_try_same_output(ceasefire: Runner, tmp_path: Path) -> None:
+    folder = tmp_path / "a tree"
+    folder.mkdir()
+    for number in range(50):
+        (folder / f"{number}.txt").write_text(f"needle {number}\n" * 2000)
+    command = ["rg", "--mmap", "-j2", "-c", "needle", str(folder)]
+    done = ceasefire(
+        "try", "--rounds", "2", "--sort-output", "--json", "--data", str(folder), "--", *command
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["same"]
+    assert len(record["samples"]) == 6
+    assert record["summary"]["fpr"]["skipped"] >= 50
+    assert record["summary"]["fpr"]["received"] <= record["summary"]["off"]["received"]
+
+
+def test_try_detects_different_output(ceasefire: Runner) -> None:
+    command = ["sh", "-c", 'echo same; [ -z "$LD_PRELOAD" ] || echo different']
+    done = ceasefire("try", "--rounds", "1", "--path", "*", "--", *command)
+    assert done.returncode == 1
+    assert "in mode fpr the program printed something else in 2 of 2 runs" in done.stderr
+    assert "> different" in done.stdout
+
+
+def test_try_reaches_a_static_program(ceasefire: Runner, data: Path, tmp_path: Path) -> None:
+    program = build(data / "recycles.c", tmp_path / "recycles", "-static")
+    folder = program.parent / "data"
+    folder.mkdir()
+    (folder / "file").write_text("content")
+    done = ceasefire(
+        "try", "--rounds", "1", "--json", "--data", str(folder), "--",
+        str(program), str(folder / "file"), "8192",
+    )  # fmt: skip
+    # It prints whether it recycles, so the outputs differ by that.
+    assert done.returncode == 1, done.stderr
+    record = json.loads(done.stdout)
+    assert "printed something else in 2 of 2 runs" in record["problem"]
+    assert record["environment"]["way"] == "prctl"
+    counts = {(s["mode"], s["round"]): s["counters"]["fpr_map"] for s in record["samples"]}
+    assert counts == {("off", 0): 0, ("fpr", 0): 1, ("off", 1): 0, ("fpr", 1): 1}
