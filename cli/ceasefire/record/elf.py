@@ -2,8 +2,8 @@
 """Functions and lines of an ELF file, by offset in the file; pyelftools does the reading.
 
 A function is that of the symbol which holds the address: what `addr2line -f -i` names last, and
-first where the compiler has put nothing in line. Behind the end of a symbol, where addr2line guesses
-the one before, and in the PLT, there is no name: a wrong one is worse.
+first where the compiler has put nothing in line. Behind the end of one, where addr2line guesses the
+one before, and in the PLT, there is no name: a wrong one is worse.
 
 The file may be made to do harm: sizes that are absurd, tables that lead in circles, millions of
 symbols, sections that unpack to more than there is memory. Whatever goes wrong raises some error,
