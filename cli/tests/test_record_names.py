@@ -174,7 +174,7 @@ def start_of(symbols: Known, name: str) -> tuple[int, int]:
 
 def test_names_of_all_kinds(built: Path) -> None:
     symbols = known(built)
-    expected = {}
+    expected: dict[int, str] = {}
     for name in ("local_one", "weak_one", "main", "inner_one"):
         start, end = start_of(symbols, name)
         expected |= {start: name, end - 1: name}

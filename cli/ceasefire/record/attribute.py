@@ -21,8 +21,8 @@ _MAX_SITES = 20000
 _MAX_FILES = 20000
 _MAX_REGIONS = 10000
 OTHERS = "(others)"
-# So many tasks that have ended are known by name: after Linux 6.12 a process says that it ends before
-# it gives its memory back, and sends the last shootdowns after that.
+# So many tasks that have ended are known by name. After Linux 6.12 a process says that it ends
+# before it gives its memory back, and sends the last shootdowns after that.
 _MAX_ENDED = 10000
 # Seconds. The kernel takes a CPU that answers later for dead.
 _LONGEST_WAIT = 5.0

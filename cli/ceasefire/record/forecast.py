@@ -15,8 +15,9 @@ from ceasefire.record import causes
 from ceasefire.record.model import Recording
 from ceasefire.text import quoted
 
-# Fewer than this share is not worth a kernel.
+# Fewer than this share is not worth a kernel, nor are fewer than so many in a run.
 _WORTH = 0.05
+_FEWEST = 10
 # A cause that FPR does not help with is named from this share on.
 _LARGE = 0.1
 
@@ -41,24 +42,41 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """What FPR would do. Counts of shootdowns sent; reclaim: the part that is an estimate.
+    """What FPR would do, in all runs together. Those received are what counts: they interrupt.
 
-    by_source: could be removed as well if the program mapped anonymous memory with MAP_FPR.
+    share: of those received. shares: the same of each run. reclaim: the part of received_removed
+    that is an estimate. sent, removed, left: shootdowns sent. by_source: of these could be removed
+    as well if the program mapped anonymous memory with MAP_FPR. verdicts: worth, of each run.
     """
 
+    received: int
+    received_removed: int
+    share: float
+    shares: list[float]
     sent: int
     removed: int
     left: int
-    share: float
-    received: int
-    received_removed: int
     reclaim: int
     by_source: int
+    verdicts: list[bool]
 
     @property
     def worth(self) -> bool:
         """Say whether it is worth switching on."""
-        return self.share >= _WORTH
+        return _worth(self.received_removed / max(len(self.shares), 1), self.share)
+
+    @property
+    def agree(self) -> bool:
+        """Say whether each run by itself would say the same."""
+        return all(verdict == self.worth for verdict in self.verdicts)
+
+
+def _worth(removed: float, share: float) -> bool:
+    return share >= _WORTH and removed >= _FEWEST
+
+
+def _share(removed: float, received: int) -> float:
+    return removed / received if received else 0.0
 
 
 def forecast(recording: Recording) -> Forecast:
@@ -66,15 +84,20 @@ def forecast(recording: Recording) -> Forecast:
     total = recording.total()
     removed = round(total.saved)
     reclaim = recording.causes.get(causes.RECLAIM)
+    shares = [_share(run.removed, run.received) for run in recording.runs]
     return Forecast(
+        received=total.received,
+        received_removed=round(total.saved_received),
+        share=_share(total.saved_received, total.received),
+        shares=shares,
         sent=total.sent,
         removed=removed,
         left=total.sent - removed,
-        share=total.saved / total.sent if total.sent else 0.0,
-        received=total.received,
-        received_removed=round(total.saved_received),
-        reclaim=round(reclaim.saved) if reclaim else 0,
+        reclaim=round(reclaim.saved_received) if reclaim else 0,
         by_source=recording.by_source,
+        verdicts=[
+            _worth(run.removed, share) for run, share in zip(recording.runs, shares, strict=True)
+        ],
     )
 
 
@@ -82,13 +105,35 @@ def sentence(found: Forecast) -> str:
     """Return the forecast in words."""
     if not found.sent:
         return "Forecast: the program sent no shootdowns, so FPR would change nothing."
+    if not found.received:
+        return (
+            f"Forecast: the {found.sent:,} shootdowns that were sent interrupted no CPU, "
+            "so FPR would change nothing."
+        )
     text = (
-        f"Forecast: FPR would remove {found.removed:,} of {found.sent:,} shootdowns "
-        f"({100 * found.share:.0f} %), {found.left:,} would stay."
+        f"Forecast: FPR would remove {found.received_removed:,} of {found.received:,} shootdowns "
+        f"that CPUs received ({100 * found.share:.0f} %), "
+        f"{found.received - found.received_removed:,} would stay."
     )
     if found.reclaim:
         text += f" Of these removed, {found.reclaim:,} are of reclaim, which is an estimate."
     return text
+
+
+def spread(found: Forecast) -> list[str]:
+    """Return in words how much the runs differ."""
+    if not found.sent or not found.shares:
+        return []
+    if len(found.shares) == 1:
+        return ["That is one run: --repeat 5 tells how much it varies."]
+    low, high = 100 * min(found.shares), 100 * max(found.shares)
+    lines = [f"In {len(found.shares)} runs it was {low:.0f} to {high:.0f} %."]
+    if not found.agree:
+        lines.append(
+            f"Of these runs {sum(found.verdicts)} say that FPR is worth it, the others do not: "
+            "record more of them, or longer ones."
+        )
+    return lines
 
 
 def advice(recording: Recording, found: Forecast) -> list[str]:
@@ -103,14 +148,19 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
             lines.append(f"Only for these files: ceasefire run --path {glob} -- ...")
     elif found.sent:
         lines.append("FPR is not worth it for this program.")
+        if found.share >= _WORTH:
+            lines.append(
+                f"Its shootdowns are too few: fewer than {_FEWEST} a run would be removed."
+            )
     if found.by_source >= _WORTH * max(found.sent, 1):
         lines.append(
             f"{found.by_source:,} more if the program maps anonymous memory with MAP_FPR itself, "
             "see MAP_FPR(2const)."
         )
-    for cause, part in sorted(recording.causes.items(), key=lambda item: -item[1].sent):
+    for cause, part in sorted(recording.causes.items(), key=lambda item: -item[1].received):
         hint = _HINTS.get(cause.partition(":")[0])
-        if hint and part.sent - part.saved >= _LARGE * found.sent:
+        stay = part.received - part.saved_received
+        if hint and stay and stay >= _LARGE * found.received:
             lines.append(f"{causes.label(cause)}: {hint}.")
     return lines
 
