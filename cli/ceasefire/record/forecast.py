@@ -12,11 +12,12 @@ from pathlib import PurePath
 
 from ceasefire import prctl, way
 from ceasefire.record import causes
-from ceasefire.record.model import Recording
+from ceasefire.record.model import Recording, Run
 from ceasefire.text import quoted
 
-# Fewer than this share is not worth a kernel, nor are fewer than so many in a run.
+# Fewer than this share is not worth a kernel.
 _WORTH = 0.05
+# A run in which CPUs received fewer shootdowns says nothing: its threads did not run together.
 _FEWEST = 10
 # A cause that FPR does not help with is named from this share on.
 _LARGE = 0.1
@@ -46,7 +47,8 @@ class Forecast:
 
     share: of those received. shares: the same of each run. reclaim: the part of received_removed
     that is an estimate. sent, removed, left: shootdowns sent. by_source: of these could be removed
-    as well if the program mapped anonymous memory with MAP_FPR. verdicts: worth, of each run.
+    as well if the program mapped anonymous memory with MAP_FPR. verdicts: of each run whether FPR
+    is worth it, None where it received too few to tell.
     """
 
     received: int
@@ -58,21 +60,26 @@ class Forecast:
     left: int
     reclaim: int
     by_source: int
-    verdicts: list[bool]
+    verdicts: list[bool | None]
+
+    @property
+    def few(self) -> bool:
+        """Say whether no run has received enough to tell."""
+        return not any(verdict is not None for verdict in self.verdicts)
 
     @property
     def worth(self) -> bool:
         """Say whether it is worth switching on."""
-        return _worth(self.received_removed / max(len(self.shares), 1), self.share)
+        return self.share >= _WORTH and not self.few
 
     @property
     def agree(self) -> bool:
-        """Say whether each run by itself would say the same."""
-        return all(verdict == self.worth for verdict in self.verdicts)
+        """Say whether no run by itself would say something else."""
+        return not {True, False} <= set(self.verdicts)
 
 
-def _worth(removed: float, share: float) -> bool:
-    return share >= _WORTH and removed >= _FEWEST
+def _verdict(removed: float, received: int) -> bool | None:
+    return None if received < _FEWEST else _share(removed, received) >= _WORTH
 
 
 def _share(removed: float, received: int) -> float:
@@ -84,20 +91,19 @@ def forecast(recording: Recording) -> Forecast:
     total = recording.total()
     removed = round(total.saved)
     reclaim = recording.causes.get(causes.RECLAIM)
-    shares = [_share(run.removed, run.received) for run in recording.runs]
+    # A process that ran already is as one run.
+    runs = recording.runs or [Run(total.sent, total.received, total.saved_received)]
     return Forecast(
         received=total.received,
         received_removed=round(total.saved_received),
         share=_share(total.saved_received, total.received),
-        shares=shares,
+        shares=[_share(run.removed, run.received) for run in recording.runs],
         sent=total.sent,
         removed=removed,
         left=total.sent - removed,
         reclaim=round(reclaim.saved_received) if reclaim else 0,
         by_source=recording.by_source,
-        verdicts=[
-            _worth(run.removed, share) for run, share in zip(recording.runs, shares, strict=True)
-        ],
+        verdicts=[_verdict(run.removed, run.received) for run in runs],
     )
 
 
@@ -122,16 +128,29 @@ def sentence(found: Forecast) -> str:
 
 def spread(found: Forecast) -> list[str]:
     """Return in words how much the runs differ."""
-    if not found.sent or not found.shares:
+    runs = len(found.shares)
+    if not found.sent or not runs:
         return []
-    if len(found.shares) == 1:
+    if runs == 1:
         return ["That is one run: --repeat 5 tells how much it varies."]
-    low, high = 100 * min(found.shares), 100 * max(found.shares)
-    lines = [f"In {len(found.shares)} runs it was {low:.0f} to {high:.0f} %."]
+    enough = [
+        100 * share
+        for share, verdict in zip(found.shares, found.verdicts, strict=True)
+        if verdict is not None
+    ]
+    lines = []
+    if enough:
+        where = f"{runs} runs" if len(enough) == runs else f"{len(enough)} of {runs} runs"
+        lines.append(f"In {where} it was {min(enough):.0f} to {max(enough):.0f} %.")
+    if len(enough) < runs:
+        lines.append(
+            f"In {runs - len(enough)} of {runs} runs CPUs received fewer than {_FEWEST} "
+            "shootdowns, which says nothing: the threads hardly ran at the same time."
+        )
     if not found.agree:
         lines.append(
-            f"Of these runs {sum(found.verdicts)} say that FPR is worth it, the others do not: "
-            "record more of them, or longer ones."
+            f"Of these runs {found.verdicts.count(True)} say that FPR is worth it, "
+            f"{found.verdicts.count(False)} do not: record more of them, or longer ones."
         )
     return lines
 
@@ -146,12 +165,10 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
         if folder and list(command[:1]) != ["-p"] and not way.obstacle(way.Way(""), command[0]):
             glob = quoted([f"{folder}/*"])
             lines.append(f"Only for these files: ceasefire run --path {glob} -- ...")
+    elif found.few and found.sent:
+        lines += few(recording, found)
     elif found.sent:
         lines.append("FPR is not worth it for this program.")
-        if found.share >= _WORTH:
-            lines.append(
-                f"Its shootdowns are too few: fewer than {_FEWEST} a run would be removed."
-            )
     if found.by_source >= _WORTH * max(found.sent, 1):
         lines.append(
             f"{found.by_source:,} more if the program maps anonymous memory with MAP_FPR itself, "
@@ -163,6 +180,29 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
         if hint and stay and stay >= _LARGE * found.received:
             lines.append(f"{causes.label(cause)}: {hint}.")
     return lines
+
+
+def few(recording: Recording, found: Forecast) -> list[str]:
+    """Say what little can be said where hardly a CPU was interrupted."""
+    lines = [
+        f"CPUs received fewer than {_FEWEST} shootdowns in each run: nothing to gain from FPR."
+    ]
+    if busy(recording):
+        lines[0] = (
+            f"No verdict: CPUs received fewer than {_FEWEST} shootdowns in each run, and the "
+            "machine was busy. Repeat it when the machine is idle."
+        )
+    if found.removed >= _WORTH * found.sent:
+        lines.append(
+            f"If its threads ran at the same time FPR might remove {found.removed:,} of the "
+            f"{found.sent:,} that were sent."
+        )
+    return lines
+
+
+def busy(recording: Recording) -> bool:
+    """Say whether other programs had the CPUs when the recording began."""
+    return recording.environment.load > recording.environment.cpus
 
 
 def common_folder(files: Mapping[str, int]) -> str:

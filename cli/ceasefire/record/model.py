@@ -82,7 +82,7 @@ class Run:
 
 @dataclass
 class Environment:
-    """What was recorded, and on what."""
+    """What was recorded, and on what. load: of the machine before."""
 
     command: list[str]
     release: str
@@ -90,6 +90,7 @@ class Environment:
     emulated: bool
     fpr: bool
     seconds: float = 0.0
+    load: float = 0.0
 
 
 @dataclass

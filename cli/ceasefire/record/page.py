@@ -53,7 +53,12 @@ def to_object(recording: Recording) -> dict[str, object]:
     found = forecast.forecast(recording)
     return {
         **to_json(recording),
-        "forecast": {**asdict(found), "worth": found.worth, "agree": found.agree},
+        "forecast": {
+            **asdict(found),
+            "worth": found.worth,
+            "agree": found.agree,
+            "few": found.few,
+        },
         "advice": forecast.advice(recording, found),
         "notes": notes(recording),
     }
@@ -192,6 +197,11 @@ def notes(recording: Recording) -> list[str]:
             f"Senders waited about {total.wait_usec / 1000:,.1f} ms in all, "
             f"in {environment.seconds:,.2f} s: from sending until the last CPU had flushed. "
             "Recording makes this longer."
+        )
+    if forecast.busy(recording):
+        lines.append(
+            f"The machine was busy before (load {environment.load:.1f}, {environment.cpus} CPUs): "
+            "fewer threads ran at the same time than otherwise, so fewer CPUs were interrupted."
         )
     others = (recording.machine_sent or 0) - total.sent
     if others > _MANY * total.sent and not recording.lost:

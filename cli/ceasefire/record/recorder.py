@@ -418,6 +418,7 @@ def environment(words: Sequence[str]) -> Environment:
         cpus=len(os.sched_getaffinity(0)),
         emulated="QEMU TCG CPU" in cpuinfo,
         fpr=counters.supported(),
+        load=round(os.getloadavg()[0], 2),
     )
 
 
