@@ -244,6 +244,23 @@ def test_process_that_sends_after_its_end(data: Path) -> None:
     assert list(state.programs) == ["exits"]
 
 
+def test_thread_that_executes_takes_the_number_of_the_first(trace: Trace) -> None:
+    trace.event("task_newtask", "pid=11 comm=prog clone_flags=3d0f00 oom_score_adj=0")
+    trace.event("sched_process_exit", "comm=prog pid=10 prio=120")
+    trace.execute("other", tid=10)
+    trace.map()
+    trace.enter(syscalls.MUNMAP, AT, SIZE)
+    trace.send("__x64_sys_munmap")
+    trace.queue(1)
+    # Another task where it was: the sender waits for the CPU.
+    trace.event("page_fault_user", "address=0x1 ip=0x1 error_code=0x7", tid=12)
+    trace.receive(1)
+    trace.leave(syscalls.MUNMAP)
+    part = trace.end().causes["munmap"]
+    assert (part.sent, part.saved, part.received, part.waits) == (1, 1.0, 1, 1)
+    assert list(trace.state.programs) == ["other"]
+
+
 def test_answers_come_soon_or_never(trace: Trace) -> None:
     trace.send("wp_page_copy", "do_wp_page")
     trace.queue(1)

@@ -206,8 +206,10 @@ class Attributor:
         found = parse.left(event.rest)
         call, task.call = task.call, None
         if found is not None and found[0] in syscalls.EXECS and found[1] == 0:
-            # Also of a thread that has become the first one of its process meanwhile.
-            task.space = Space(event.comm)
+            # Also of a thread that has become the first one of its process meanwhile: that one has
+            # ended, and this one has its number now.
+            self._ended.pop(event.tid, None)
+            self._tasks[event.tid] = Task(Space(event.comm))
             return
         if found is None or call is None or call.number != found[0]:
             return
