@@ -48,6 +48,25 @@ def test_archive_has_files_where_they_are_here(program: Path, tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_modules_that_come_with_a_kernel(tmp_path: Path) -> None:
+    image, folder = tmp_path / "vmlinuz", tmp_path / "lib" / "modules" / "6.1.0"
+    assert initramfs.modules(image) == []
+    folder.mkdir(parents=True)
+    (folder / "9p.ko").write_text("module")
+    (folder / "modules.dep").write_text("9p.ko:")
+    found = initramfs.modules(image)
+    root = tmp_path / "root"
+    root.mkdir()
+    unpack(initramfs.loader(found), root)
+    assert (root / "lib" / "modules" / "6.1.0" / "9p.ko").read_text() == "module"
+    assert (root / "lib" / "modules" / "6.1.0" / "modules.dep").read_text() == "9p.ko:"
+    assert (root / "mnt").is_dir()
+    text = (root / "init").read_text()
+    assert "modprobe" in text and "switch_root" in text
+    done = subprocess.run(["sh", "-n", root / "init"], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_program_brings_its_libraries() -> None:
     found = initramfs.libraries(Path("/bin/sh"))
     assert any("libc.so" in library for library in found)

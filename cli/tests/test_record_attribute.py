@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Shootdowns are attributed to their cause, and judged, from made-up events."""
 
+from pathlib import Path
+
 import pytest
 
-from ceasefire.record import causes, parse, syscalls
+from ceasefire.record import attribute, causes, parse, syscalls
 from ceasefire.record.attribute import Attributor
 from ceasefire.record.mappings import Region
 
@@ -219,6 +221,65 @@ def test_damaged_events_are_survived(trace: Trace) -> None:
     trace.event("tlb_flush", "something new")
     trace.event("unheard_of", "")
     assert not trace.end().causes
+
+
+def test_process_that_sends_after_its_end(data: Path) -> None:
+    """Idle CPUs answer the last shootdowns unseen: the next answer is one to another process."""
+    damage = parse.Damage()
+    lines = (data / "exit-7.3.trace").read_text().splitlines()
+    state, ended = Attributor(), set()
+    for event in parse.events(lines, damage):
+        if event.name == "sched_process_exit":
+            ended.add(event.tid)
+        kernel = "exit_mmap" if event.tid in ended else "__x64_sys_munmap"
+        state.feed(event, parse.Stack(event.time, event.tid, (*KERNEL, kernel), ()))
+    state.end()
+    assert damage.unread == 0
+    last = state.causes["exit"]
+    assert (last.sent, last.received, last.waits, last.wait_usec) == (3, 3, 0, 0.0)
+    # All answers are those to munmap.
+    other = state.causes["munmap"]
+    assert (other.sent, other.received, other.waits) == (6, 5, 5)
+    assert other.wait_usec < 30e3
+    assert list(state.programs) == ["exits"]
+
+
+def test_thread_that_executes_takes_the_number_of_the_first(trace: Trace) -> None:
+    trace.event("task_newtask", "pid=11 comm=prog clone_flags=3d0f00 oom_score_adj=0")
+    trace.event("sched_process_exit", "comm=prog pid=10 prio=120")
+    trace.execute("other", tid=10)
+    trace.map()
+    trace.enter(syscalls.MUNMAP, AT, SIZE)
+    trace.send("__x64_sys_munmap")
+    trace.queue(1)
+    # Another task where it was: the sender waits for the CPU.
+    trace.event("page_fault_user", "address=0x1 ip=0x1 error_code=0x7", tid=12)
+    trace.receive(1)
+    trace.leave(syscalls.MUNMAP)
+    part = trace.end().causes["munmap"]
+    assert (part.sent, part.saved, part.received, part.waits) == (1, 1.0, 1, 1)
+    assert list(trace.state.programs) == ["other"]
+
+
+def test_answers_come_soon_or_never(trace: Trace) -> None:
+    trace.send("wp_page_copy", "do_wp_page")
+    trace.queue(1)
+    # The task goes on without a system call; CPU 1 answers to others.
+    trace.now += 60
+    trace.receive(1)
+    part = trace.end().causes["cow"]
+    assert (part.sent, part.received, part.waits) == (1, 1, 0)
+
+
+def test_tasks_that_have_ended_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribute, "_MAX_ENDED", 3)
+    for tid in (*range(10, 20), 10):
+        trace.event("task_newtask", f"pid={tid} comm=prog clone_flags=100 oom_score_adj=0", tid=5)
+        trace.event("sched_process_exit", f"comm=prog pid={tid} prio=120", tid)
+        trace.send("exit_mmap", tid=tid)
+    assert len(trace.state._tasks) <= 3 + 1
+    # None of their shootdowns is lost, though nobody goes on.
+    assert trace.end().causes["exit"].sent == 11
 
 
 @pytest.mark.parametrize(

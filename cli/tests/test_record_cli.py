@@ -3,14 +3,16 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from ceasefire.__main__ import main
 from ceasefire.errors import Failure, Unsupported
 from ceasefire.files import write_whole
-from ceasefire.record import processes, recorder, tracefs
+from ceasefire.record import cli, model, processes, recorder, tracefs
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,9 @@ from ceasefire.record import processes, recorder, tracefs
         (["record", "--buffer", "much", "--", "true"], "not a size"),
         (["advise", "-i", "x", "--", "true"], "leave the command and -p out"),
         (["advise", "-i", "x", "-p", "1"], "leave the command and -p out"),
+        (["record", "--repeat", "0", "--", "true"], "it is 1 to 1000"),
+        (["record", "--repeat", "2", "-p", "1"], "give one, not -p or -i"),
+        (["advise", "--repeat", "2", "-i", "x"], "give one, not -p or -i"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(
@@ -36,6 +41,83 @@ def test_wrong_use_is_one_line_and_status_2(
     assert captured.out == ""
     assert says in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_a_pipe_is_no_input_for_several_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "_is_pipe", lambda _: True)
+    assert main(["record", "--repeat", "2", "--", "cat"]) == 2
+    assert "(< FILE)" in capsys.readouterr().err
+
+
+def test_what_is_a_pipe_and_what_can_be_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    path.write_text("0123456789")
+    read, write = os.pipe()
+    with path.open("rb", buffering=0) as file, Path("/dev/null").open("rb") as null:
+        file.read(4)
+        assert (cli._is_pipe(read), cli._position(read)) == (True, None)
+        assert (cli._is_pipe(file.fileno()), cli._position(file.fileno())) == (False, 4)
+        assert (cli._is_pipe(null.fileno()), cli._position(null.fileno())) == (False, None)
+    os.close(read)
+    os.close(write)
+    assert (cli._is_pipe(read), cli._position(read)) == (False, None)
+
+
+class Repeated:
+    """Stands for the recorder. script: the status of each run, and whether a signal ended it."""
+
+    def __init__(self, *script: tuple[int, bool]) -> None:
+        self.script = list(script)
+        self.inputs: list[bytes] = []
+
+    def command(self, _words: object, keep: recorder.Keep) -> recorder.Result:
+        status, stopped = self.script.pop(0)
+        self.inputs.append(os.read(0, 4))
+        recording = model.Recording(
+            model.Environment(["x"], "6.12", 2, False, False), runs=[model.Run(1, 2, 1.0)]
+        )
+        keep(recording)
+        return recorder.Result(recording, status, [], stopped)
+
+
+@pytest.fixture
+def input_file(tmp_path: Path) -> Iterator[None]:
+    """Make a file of numbers the standard input, two of them read already."""
+    path = tmp_path / "input"
+    path.write_text("0123456789")
+    before = os.dup(0)
+    with path.open("rb", buffering=0) as file:
+        file.read(2)
+        os.dup2(file.fileno(), 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
+@pytest.mark.usefixtures("input_file")
+def test_each_run_has_the_same_input() -> None:
+    fake = Repeated((0, False), (3, False), (4, False))
+    kept: list[int] = []
+    found = cli._runs(
+        cast(recorder.Recorder, fake), ["x"], 3, lambda recording: kept.append(len(recording.runs))
+    )
+    assert fake.inputs == [b"2345"] * 3
+    # What there is so far is kept after each run, and the first failure is told.
+    assert kept == [1, 2, 3]
+    assert (found.status, len(found.recording.runs)) == (3, 3)
+    assert found.recording.remarks == []
+
+
+@pytest.mark.usefixtures("input_file")
+def test_a_signal_ends_all_runs() -> None:
+    fake = Repeated((0, False), (143, True), (0, False))
+    found = cli._runs(cast(recorder.Recorder, fake), ["x"], 5, lambda _: None)
+    assert (found.status, len(found.recording.runs)) == (143, 2)
+    assert found.recording.remarks == ["A signal has ended run 2: the other 3 are missing."]
 
 
 @pytest.mark.parametrize("words", [["record", "-o"], ["advise", "-o"], ["advise", "--html"]])

@@ -46,6 +46,9 @@ for round in 1 2 3; do
   echo "round $((b - a)) $((c - b)) $(cat /run/again)"
 done
 sed -n 's/^fpr_skip /skipped /p' /proc/vmstat
+$CEASEFIRE record --repeat 2 -o /run/repeated -- $PROGRAM
+echo "repeated $?"
+echo "twice $($CEASEFIRE advise --json -i /run/repeated)"
 $CEASEFIRE record -o /run/recording -- sh -c 'kill -TERM $PPID; sleep 60'
 echo "ended $?"
 $CEASEFIRE record -o /run/none -- /nosuch/program
@@ -130,6 +133,16 @@ def test_forecast_comes_true(lines: list[str]) -> None:
     assert value(lines, "skipped") >= (1 - TOLERANCE) * least
 
 
+def test_two_runs_are_twice_one(lines: list[str], page: dict[str, Any]) -> None:
+    assert value(lines, "repeated") == 0
+    twice = json.loads(next(line for line in lines if line.startswith("twice "))[len("twice ") :])
+    assert len(twice["runs"]) == len(twice["forecast"]["verdicts"]) == 2
+    assert sum(run["sent"] for run in twice["runs"]) == twice["forecast"]["sent"]
+    assert twice["forecast"]["sent"] >= 2 * SEEN * page["forecast"]["sent"]
+    assert twice["forecast"]["verdicts"] == [True, True] and twice["forecast"]["agree"]
+    assert twice["lost"] == 0 and "unmap_file (shootdowns.c:" in str(twice["sites"])
+
+
 def test_call_sites_have_names(page: dict[str, Any]) -> None:
     frames = " ".join(str(site) for site in page["sites"])
     assert "unmap_file (shootdowns.c:" in frames
@@ -141,7 +154,9 @@ def test_nothing_is_left_behind(lines: list[str]) -> None:
     # The command, which ended by the signal that it had us pass on.
     assert value(lines, "ended") == 143
     assert not [
-        line for line in lines if "ceasefire-" in line and not line.startswith(("{", "round "))
+        line
+        for line in lines
+        if "ceasefire-" in line and not line.startswith(("{", "round ", "twice "))
     ]
     assert "/run/none" not in lines
 

@@ -12,7 +12,7 @@ import pytest
 
 from ceasefire.__main__ import main
 from ceasefire.record import forecast, icicle, model, page, web
-from ceasefire.record.model import Calls, Environment, Recording, Site, Sum
+from ceasefire.record.model import Calls, Environment, Recording, Run, Site, Sum
 
 EVIL = "<script>alert('1')</script> & co"
 
@@ -52,9 +52,115 @@ def test_forecast() -> None:
     assert found.worth
     assert found.received_removed == 1650
     assert forecast.sentence(found) == (
-        "Forecast: FPR would remove 850 of 1,300 shootdowns (65 %), 450 would stay. "
-        "Of these removed, 50 are of reclaim, which is an estimate."
+        "Forecast: FPR would remove 1,650 of 2,200 shootdowns that CPUs received (75 %), "
+        "550 would stay. Of these removed, 50 are of reclaim, which is an estimate."
     )
+
+
+def of_run(received: int, removed: float) -> Recording:
+    """Return a recording of one run."""
+    return Recording(
+        Environment(["prog"], "6.12", 4, False, True, 1.5),
+        causes={"munmap": Sum(received, received, removed, removed)},
+        runs=[Run(received, received, removed)],
+    )
+
+
+def test_what_interrupts_nobody_counts_for_nothing() -> None:
+    some = recording()
+    for part in some.causes.values():
+        part.received, part.saved_received = 0, 0.0
+    found = forecast.forecast(some)
+    assert not found.worth
+    assert forecast.sentence(found).startswith(
+        "Forecast: the 1,300 shootdowns that were sent interrupted no CPU, "
+    )
+    assert forecast.advice(some, found)[0].endswith("nothing to gain from FPR.")
+
+
+def test_few_shootdowns_are_not_worth_it() -> None:
+    """A share of next to nothing is what differs most from run to run."""
+    found = forecast.forecast(of_run(9, 9.0))
+    assert (found.share, found.worth) == (1.0, False)
+    first, second = forecast.advice(of_run(9, 9.0), found)
+    assert first.endswith("fewer than 10 shootdowns in each run: nothing to gain from FPR.")
+    assert "might remove 9 of the 9 that were sent" in second
+    assert forecast.forecast(of_run(10, 9.0)).worth
+    # Those of a run count, not those of all.
+    whole = model.merged([of_run(9, 9.0), of_run(8, 8.0)])
+    assert not forecast.forecast(whole).worth
+    assert "In 2 of 2 runs CPUs received fewer than 10 shootdowns" in text_of(whole)
+
+
+def test_runs_with_few_shootdowns_say_nothing() -> None:
+    """All threads of a program may have to share one CPU for a while."""
+    whole = model.merged([of_run(0, 0.0), of_run(132, 131.0), of_run(1, 0.0), of_run(18, 17.0)])
+    found = forecast.forecast(whole)
+    assert found.verdicts == [None, True, None, True]
+    assert found.worth and found.agree
+    first, second = forecast.spread(found)
+    assert first == "In 2 of 4 runs it was 94 to 99 %."
+    assert second.startswith("In 2 of 4 runs CPUs received fewer than 10 shootdowns")
+
+
+def test_busy_machine_is_told() -> None:
+    some = recording()
+    some.environment.load = 13.5
+    assert "The machine was busy before (load 13.5, 4 CPUs)" in text_of(some)
+    # All threads may have shared one CPU: that is no verdict.
+    starved = of_run(3, 0.0)
+    starved.environment.load = 13.5
+    lines = forecast.advice(starved, forecast.forecast(starved))
+    assert lines[0].startswith("No verdict: ")
+    assert len(lines) == 1
+    some.environment.load = 3.5
+    assert "busy" not in text_of(some)
+
+
+def test_runs_that_agree() -> None:
+    found = forecast.forecast(model.merged([of_run(100, 95.0), of_run(120, 120.0)]))
+    assert found.worth and found.agree
+    assert forecast.spread(found) == ["In 2 runs it was 95 to 100 %."]
+    assert forecast.spread(forecast.forecast(of_run(100, 95.0))) == [
+        "That is one run: --repeat 5 tells how much it varies."
+    ]
+    # A process that ran already cannot be run again.
+    assert forecast.spread(forecast.forecast(recording())) == []
+
+
+def test_runs_that_disagree() -> None:
+    whole = model.merged([of_run(100, 97.0), of_run(100, 0.0), of_run(100, 96.0)])
+    found = forecast.forecast(whole)
+    assert found.worth and not found.agree
+    text = text_of(whole)
+    assert "In 3 runs it was 0 to 97 %." in text
+    assert "Of these runs 2 say that FPR is worth it, 1 do not" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["1", "100", "97", "97", "%", "100"] in rows
+    assert "3 runs, 4 CPUs" in text
+    assert found.verdicts == [True, False, True]
+
+
+def test_runs_become_one_recording() -> None:
+    first, second = recording(), recording()
+    first.runs, second.runs = [Run(1300, 2200, 1650.4)], [Run(1300, 2200, 1650.4)]
+    second.remarks, first.remarks = ["one", "two"], ["one"]
+    second.machine_sent, second.lost = 100, 3
+    second.sites[0].frames = ["main (a.c:1)", "other"]
+    whole = model.merged([first, second])
+    assert whole.total().sent == 2 * recording().total().sent
+    assert whole.programs["prog"].received == 2 * 2100
+    assert whole.calls["munmap"].flushing == 2 * 900
+    assert (whole.why_not["dirty"], whole.by_source, whole.files["/srv/a"]) == (20, 180, 1400)
+    assert (whole.lost, whole.machine_sent, whole.remarks) == (3, 1600, ["one", "two"])
+    assert whole.environment.seconds == 4.0
+    assert len(whole.runs) == 2
+    assert sorted(site.sum.sent for site in whole.sites) == [200, 600, 900, 900]
+    # The parts stay as they are, and a kernel that counts nothing for one counts nothing at all.
+    assert first.total() == recording().total()
+    second.machine_sent = None
+    assert model.merged([first, second]).machine_sent is None
+    assert model.from_json(json.loads(json.dumps(model.to_json(whole)))) == whole
 
 
 def test_advice() -> None:
@@ -106,8 +212,8 @@ def test_nothing_to_save() -> None:
 def test_text() -> None:
     text = text_of(recording())
     rows = [line.split() for line in text.splitlines()]
-    assert ["munmap", "900", "1,800", "69.2", "%", "800", "5.0"] in rows
-    assert ["all", "1,300", "2,200", "100.0", "%", "850", "5.0"] in rows
+    assert ["munmap", "1,800", "81.8", "%", "1,600", "900", "5.0"] in rows
+    assert ["all", "2,200", "100.0", "%", "1,650", "1,300", "5.0"] in rows
     assert "anonymous memory" in text
     assert "/srv/a" in text
     assert "free (libc.so.6) < main (a.c:1)" in text
@@ -200,7 +306,7 @@ def test_advise_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     path.write_text(json.dumps(model.to_json(recording())))
     assert main(["advise", "-i", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "Forecast: FPR would remove 850 of 1,300" in text
+    assert "Forecast: FPR would remove 1,650 of 2,200" in text
     assert main(["advise", "-i", str(path), "-o", str(output), "--html", str(browser)]) == 0
     assert capsys.readouterr().out == ""
     assert output.read_text() == text

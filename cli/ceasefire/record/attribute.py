@@ -21,6 +21,11 @@ _MAX_SITES = 20000
 _MAX_FILES = 20000
 _MAX_REGIONS = 10000
 OTHERS = "(others)"
+# So many tasks that have ended are known by name. After Linux 6.12 a process says that it ends
+# before it gives its memory back, and sends the last shootdowns after that.
+_MAX_ENDED = 10000
+# Seconds. The kernel takes a CPU that answers later for dead.
+_LONGEST_WAIT = 5.0
 # Seconds for which the mappings are not looked at again, to estimate what reclaim takes.
 _SHARE_AGE = 0.01
 
@@ -64,7 +69,10 @@ class Call:
 
 @dataclass(eq=False)
 class Send:
-    """A shootdown under way. targets: CPUs that have not answered; None: nobody told us."""
+    """A shootdown under way. targets: CPUs that have not answered; None: nobody told us.
+
+    timed: whether its task is seen when it goes on.
+    """
 
     space: Space
     time: float
@@ -74,6 +82,7 @@ class Send:
     share: float
     path: str
     user: tuple[int, ...]
+    timed: bool
     targets: set[int] | None = None
     received: int = 0
     answered: set[int] = field(default_factory=set)
@@ -82,9 +91,10 @@ class Send:
 
 @dataclass(eq=False)
 class Task:
-    """A thread."""
+    """A thread. ended: it has said so, and says no more when it goes on."""
 
     space: Space
+    ended: bool = False
     call: Call | None = None
     send: Send | None = None
     fault: bool = False
@@ -108,7 +118,9 @@ class Attributor:
         self.sites: dict[tuple[Image, SiteKey], Sum] = {}
         self._tasks: dict[int, Task] = {}
         self._expected: set[int] = set()
-        self._pending: list[Send] = []
+        self._ended: dict[int, None] = {}
+        # Tasks whose shootdown is under way.
+        self._pending: list[Task] = []
         self._has_targets = False
         self._share, self._share_time = 0.0, 0.0
         self._handlers = {
@@ -149,6 +161,7 @@ class Attributor:
             if not _is_exec(event):
                 return
             self._expected.discard(event.tid)
+        self._pass(event)
         if event.name == "tlb_flush":
             reason = parse.flushed(event.rest)
             if reason == SENT:
@@ -162,7 +175,7 @@ class Attributor:
 
     def end(self) -> None:
         """No more events come."""
-        for task in self._tasks.values():
+        for task in self._pending[:]:
             self._finish(task)
 
     def _task(self, event: parse.Event) -> Task:
@@ -193,8 +206,10 @@ class Attributor:
         found = parse.left(event.rest)
         call, task.call = task.call, None
         if found is not None and found[0] in syscalls.EXECS and found[1] == 0:
-            # Also of a thread that has become the first one of its process meanwhile.
-            task.space = Space(event.comm)
+            # Also of a thread that has become the first one of its process meanwhile: that one has
+            # ended, and this one has its number now.
+            self._ended.pop(event.tid, None)
+            self._tasks[event.tid] = Task(Space(event.comm))
             return
         if found is None or call is None or call.number != found[0]:
             return
@@ -235,12 +250,36 @@ class Attributor:
         space = task.space
         if not flags & syscalls.CLONE_VM:
             space = Space(space.name, space.mappings.copy(), space.image)
+        if tid in self._tasks:
+            self._finish(self._tasks[tid])
         self._tasks[tid] = Task(space)
 
     def _task_exit(self, task: Task, event: parse.Event) -> None:
-        # Its address space has gone already.
         self._finish(task)
-        self._tasks.pop(event.tid, None)
+        # What it has mapped is nobody's any more, but what it still sends has its name.
+        self._tasks[event.tid] = Task(Space(task.space.name, image=task.space.image), ended=True)
+        # The last one of the dictionary, where it was before or not.
+        self._ended.pop(event.tid, None)
+        self._ended[event.tid] = None
+        if len(self._ended) > _MAX_ENDED:
+            oldest = next(iter(self._ended))
+            del self._ended[oldest]
+            # Its number may be that of another one by now.
+            if oldest in self._tasks and self._tasks[oldest].ended:
+                self._finish(self._tasks.pop(oldest))
+
+    def _pass(self, event: parse.Event) -> None:
+        """Sum up the shootdowns that are over, though their senders did not say so.
+
+        A CPU that is idle answers unseen. The shootdown would wait for its next answer, to another
+        one, if the sender does nothing any more: it has ended, or goes on without a system call.
+        """
+        for task in self._pending[:]:
+            send = task.send
+            assert send is not None
+            other = event.cpu == send.cpu and self._tasks.get(event.tid) is not task
+            if (task.ended and other) or event.time > send.time + _LONGEST_WAIT:
+                self._finish(task)
 
     def _send(self, event: parse.Event, stack: parse.Stack | None) -> None:
         task = self._task(event)
@@ -268,13 +307,14 @@ class Attributor:
             share,
             path,
             stack.user if stack else (),
+            timed=not task.ended,
         )
-        self._pending.append(task.send)
+        self._pending.append(task)
 
     def _share_of_reclaim(self, time: float) -> float:
         """Return how much of the memory that reclaim takes is such that FPR spares a flush."""
         if time - self._share_time > _SHARE_AGE:
-            spaces = {task.space for task in self._tasks.values()}
+            spaces = {task.space for task in self._tasks.values() if not task.ended}
             sizes = [s.mappings.sizes() for s in spaces]
             good, every = sum(s[0] for s in sizes), sum(s[1] for s in sizes)
             self._share = good / every if every else 0.0
@@ -292,7 +332,9 @@ class Attributor:
         task.send.received += 1
 
     def _receive(self, event: parse.Event) -> None:
-        for send in self._pending:
+        for task in self._pending:
+            send = task.send
+            assert send is not None
             if send.targets is not None:
                 if event.cpu in send.targets:
                     send.targets.discard(event.cpu)
@@ -309,11 +351,11 @@ class Attributor:
         send, task.send = task.send, None
         if send is None:
             return
-        self._pending.remove(send)
+        self._pending.remove(task)
         name = send.space.name
         if name not in self.programs and len(self.programs) >= _MAX_PROGRAMS:
             name = OTHERS
-        wait = None if send.last is None else _usec(send.time, send.last)
+        wait = _usec(send.time, send.last) if send.timed and send.last is not None else None
         key = (send.space.image, (name, send.cause, send.user))
         if key not in self.sites and len(self.sites) >= _MAX_SITES:
             key = (_NO_IMAGE, (OTHERS, send.cause, ()))

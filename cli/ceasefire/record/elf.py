@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Functions and lines of an ELF file, by offset in the file; pyelftools does the reading.
 
+A function is that of the symbol which holds the address: what `addr2line -f -i` names last, and
+first where the compiler has put nothing in line. Behind the end of one, where addr2line guesses the
+one before, and in the PLT, there is no name: a wrong one is worse.
+
 The file may be made to do harm: sizes that are absurd, tables that lead in circles, millions of
 symbols, sections that unpack to more than there is memory. Whatever goes wrong raises some error,
 takes memory or does not end, so symbols.py calls this in a process that has limits and no rights.
 """
 
 import bisect
+import contextlib
+import itertools
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.dwarfinfo import DWARFInfo
@@ -26,6 +32,9 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _MAX_SYMBOLS = 4_000_000
 _MAX_SECTIONS = 70_000
 _LONGEST_NAME = 4096
+# Hostile files may have any number of names for one address.
+_MAX_NESTED = 100
+_UNSIZED = 1 << 64
 _KINDS = {0, 2, 10}  # no type, function, indirect function
 _EXECUTABLE = 4
 _LOAD = "PT_LOAD"
@@ -64,15 +73,8 @@ class Elf:
             if start <= offset < start + size
         }
 
-    def functions(self, addresses: Iterable[int]) -> dict[int, str]:
-        """Return the functions that hold addresses, as far as they are known."""
-        for name in (".symtab", ".dynsym"):
-            found = self._functions(name, addresses)
-            if found:
-                return found
-        return {}
-
-    def _functions(self, table: str, addresses: Iterable[int]) -> dict[int, str]:
+    def functions(self, table: str, addresses: Iterable[int]) -> dict[int, str]:
+        """Return the functions that hold addresses, as far as a table of symbols knows them."""
         section = self._elf.get_section_by_name(table)
         if section is None:
             return {}
@@ -80,30 +82,25 @@ class Elf:
         if len(data) // _SYMBOL.size > _MAX_SYMBOLS:
             raise NotReadable("it has too many symbols")
         code = {
-            number
+            number: other["sh_addr"] + other["sh_size"]
             for number, other in enumerate(self._elf.iter_sections())
             if other["sh_flags"] & _EXECUTABLE
         }
+        # Not iter_symbols(): it makes objects of each symbol, which takes twenty times as long.
         whole = len(data) - len(data) % _SYMBOL.size
         symbols = sorted(
-            (value, size, name)
+            _Symbol(value, size, info & 0xF != 0, code[index], name)
             for name, info, _, index, value, size in _SYMBOL.iter_unpack(data[:whole])
-            if index in code and info & 0xF in _KINDS
+            if name and index in code and info & 0xF in _KINDS
         )
-        starts = [value for value, _, _ in symbols]
+        starts = [symbol.start for symbol in symbols]
         strings = self._elf.get_section(section["sh_link"]).data()
         found = {}
         for address in addresses:
             last = bisect.bisect_right(starts, address)
-            first = bisect.bisect_left(starts, starts[last - 1]) if last else 0
-            # Hostile files may have any number of names for one address.
-            names = [
-                _string(strings, name)
-                for value, size, name in symbols[first : min(last, first + 100)]
-                if not size or address < value + size
-            ]
-            best = min(filter(None, names), key=_plainness, default="")
-            if best:
+            near = symbols[max(last - _MAX_NESTED, 0) : last]
+            names = [_string(strings, symbol.name) for symbol in _holding(near, address)]
+            if best := min(filter(None, names), key=_plainness, default=""):
                 found[address] = best
         return found
 
@@ -126,21 +123,51 @@ class Elf:
         return dict(_lines(dwarf, sorted(addresses)))
 
 
-def separate_lines(build_id: str, addresses: Iterable[int]) -> dict[int, str]:
-    """Return the lines from the file that a distribution has for a build id, if it is installed."""
-    if not build_id:
-        return {}
+class _Symbol(NamedTuple):
+    """A symbol of code. end: of its section. name: where that is."""
+
+    start: int
+    size: int
+    typed: bool
+    end: int
+    name: int
+
+
+def _holding(symbols: Sequence[_Symbol], address: int) -> list[_Symbol]:
+    """Return the symbols that hold an address, of those that start at or before it, sorted.
+
+    Those that start last; of these the functions if there are any, and the smallest: aliases.
+    """
+    nearest = symbols[-1].start if symbols else 0
+    for _, group in itertools.groupby(reversed(symbols), key=lambda symbol: symbol.start):
+        holding = [
+            one
+            for one in group
+            if address < one.start + one.size
+            # Written in assembler, without a size: up to the next symbol.
+            or (not one.size and one.start == nearest and address < one.end)
+        ]
+        if holding:
+            ranks = [(not one.typed, one.size or _UNSIZED) for one in holding]
+            return [one for one, rank in zip(holding, ranks, strict=True) if rank == min(ranks)]
+    return []
+
+
+def _plainness(name: str) -> tuple[bool, int, str]:
+    """Order aliases: the plain name comes first, not one that is reserved for the library."""
+    return name.startswith("_"), len(name), name
+
+
+@contextlib.contextmanager
+def _separate(build_id: str) -> Iterator[Elf | None]:
+    """Yield the file that a distribution has for a build id, if it is installed."""
     try:
         file = open_regular(DEBUG_FOLDER / build_id[:2] / f"{build_id[2:]}.debug")
     except OSError:
-        return {}
+        yield None
+        return
     with file:
-        return Elf(file).lines(addresses)
-
-
-def _plainness(name: str) -> tuple[bool, int]:
-    """Order aliases: the plain name comes first, not one that is reserved for the library."""
-    return name.startswith("_"), len(name)
+        yield Elf(file)
 
 
 def _string(strings: bytes, start: int) -> str:
@@ -200,11 +227,21 @@ def _lines_of_unit(
 
 
 def read(file: BinaryIO, offsets: Iterable[int]) -> Iterator[tuple[str, Mapping[int, str]]]:
-    """Yield what is known of offsets: first ("functions", ..), then ("lines", ..)."""
+    """Yield what is known of offsets as ("functions", ..) and ("lines", ..); what comes later is
+    better.
+    """
     elf = Elf(file)
     inside = elf.addresses(offsets)
-    functions = elf.functions(inside.values())
-    yield "functions", {o: functions[a] for o, a in inside.items() if a in functions}
     wanted = sorted(set(inside.values()))
-    lines = elf.lines(wanted) or separate_lines(elf.build_id(), wanted)
-    yield "lines", {o: lines[a] for o, a in inside.items() if a in lines}
+
+    def by_offset(found: Mapping[int, str]) -> dict[int, str]:
+        return {offset: found[a] for offset, a in inside.items() if a in found}
+
+    yield "functions", by_offset(elf.functions(".dynsym", wanted))
+    yield "functions", by_offset(elf.functions(".symtab", wanted))
+    lines = elf.lines(wanted)
+    with _separate(elf.build_id()) as debug:
+        if debug is not None:
+            yield "functions", by_offset(debug.functions(".symtab", wanted))
+            lines = lines or debug.lines(wanted)
+    yield "lines", by_offset(lines)

@@ -12,13 +12,15 @@ from pathlib import PurePath
 
 from ceasefire.launch import activation, prctl
 from ceasefire.record import causes
-from ceasefire.record.model import Recording
+from ceasefire.record.model import Recording, Run
 from ceasefire.text import quoted
 
 # Fewer than this share is not worth a kernel.
 _WORTH = 0.05
 # A program that gets FPR from the preload library.
 _PRELOADED = activation.Activation("")
+# A run in which CPUs received fewer shootdowns says nothing: its threads did not run together.
+_FEWEST = 10
 # A cause that FPR does not help with is named from this share on.
 _LARGE = 0.1
 
@@ -43,24 +45,47 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """What FPR would do. Counts of shootdowns sent; reclaim: the part that is an estimate.
+    """What FPR would do, in all runs together. Those received are what counts: they interrupt.
 
-    by_source: could be removed as well if the program mapped anonymous memory with MAP_FPR.
+    share: of those received. shares: the same of each run. reclaim: the part of received_removed
+    that is an estimate. sent, removed, left: shootdowns sent. by_source: of these could be removed
+    as well if the program mapped anonymous memory with MAP_FPR. verdicts: of each run whether FPR
+    is worth it, None where it received too few to tell.
     """
 
+    received: int
+    received_removed: int
+    share: float
+    shares: list[float]
     sent: int
     removed: int
     left: int
-    share: float
-    received: int
-    received_removed: int
     reclaim: int
     by_source: int
+    verdicts: list[bool | None]
+
+    @property
+    def few(self) -> bool:
+        """Say whether no run has received enough to tell."""
+        return not any(verdict is not None for verdict in self.verdicts)
 
     @property
     def worth(self) -> bool:
         """Say whether it is worth switching on."""
-        return self.share >= _WORTH
+        return self.share >= _WORTH and not self.few
+
+    @property
+    def agree(self) -> bool:
+        """Say whether no run by itself would say something else."""
+        return not {True, False} <= set(self.verdicts)
+
+
+def _verdict(removed: float, received: int) -> bool | None:
+    return None if received < _FEWEST else _share(removed, received) >= _WORTH
+
+
+def _share(removed: float, received: int) -> float:
+    return removed / received if received else 0.0
 
 
 def forecast(recording: Recording) -> Forecast:
@@ -68,15 +93,19 @@ def forecast(recording: Recording) -> Forecast:
     total = recording.total()
     removed = round(total.saved)
     reclaim = recording.causes.get(causes.RECLAIM)
+    # A process that ran already is as one run.
+    runs = recording.runs or [Run(total.sent, total.received, total.saved_received)]
     return Forecast(
+        received=total.received,
+        received_removed=round(total.saved_received),
+        share=_share(total.saved_received, total.received),
+        shares=[_share(run.removed, run.received) for run in recording.runs],
         sent=total.sent,
         removed=removed,
         left=total.sent - removed,
-        share=total.saved / total.sent if total.sent else 0.0,
-        received=total.received,
-        received_removed=round(total.saved_received),
-        reclaim=round(reclaim.saved) if reclaim else 0,
+        reclaim=round(reclaim.saved_received) if reclaim else 0,
         by_source=recording.by_source,
+        verdicts=[_verdict(run.removed, run.received) for run in runs],
     )
 
 
@@ -84,13 +113,48 @@ def sentence(found: Forecast) -> str:
     """Return the forecast in words."""
     if not found.sent:
         return "Forecast: the program sent no shootdowns, so FPR would change nothing."
+    if not found.received:
+        return (
+            f"Forecast: the {found.sent:,} shootdowns that were sent interrupted no CPU, "
+            "so FPR would change nothing."
+        )
     text = (
-        f"Forecast: FPR would remove {found.removed:,} of {found.sent:,} shootdowns "
-        f"({100 * found.share:.0f} %), {found.left:,} would stay."
+        f"Forecast: FPR would remove {found.received_removed:,} of {found.received:,} shootdowns "
+        f"that CPUs received ({100 * found.share:.0f} %), "
+        f"{found.received - found.received_removed:,} would stay."
     )
     if found.reclaim:
         text += f" Of these removed, {found.reclaim:,} are of reclaim, which is an estimate."
     return text
+
+
+def spread(found: Forecast) -> list[str]:
+    """Return in words how much the runs differ."""
+    runs = len(found.shares)
+    if not found.sent or not runs:
+        return []
+    if runs == 1:
+        return ["That is one run: --repeat 5 tells how much it varies."]
+    enough = [
+        100 * share
+        for share, verdict in zip(found.shares, found.verdicts, strict=True)
+        if verdict is not None
+    ]
+    lines = []
+    if enough:
+        where = f"{runs} runs" if len(enough) == runs else f"{len(enough)} of {runs} runs"
+        lines.append(f"In {where} it was {min(enough):.0f} to {max(enough):.0f} %.")
+    if len(enough) < runs:
+        lines.append(
+            f"In {runs - len(enough)} of {runs} runs CPUs received fewer than {_FEWEST} "
+            "shootdowns, which says nothing: the threads hardly ran at the same time."
+        )
+    if not found.agree:
+        lines.append(
+            f"Of these runs {found.verdicts.count(True)} say that FPR is worth it, "
+            f"{found.verdicts.count(False)} do not: record more of them, or longer ones."
+        )
+    return lines
 
 
 def advice(recording: Recording, found: Forecast) -> list[str]:
@@ -107,6 +171,8 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
         ):
             glob = quoted([f"{folder}/*"])
             lines.append(f"Only for these files: ceasefire run --path {glob} -- ...")
+    elif found.few and found.sent:
+        lines += few(recording, found)
     elif found.sent:
         lines.append("FPR is not worth it for this program.")
     if found.by_source >= _WORTH * max(found.sent, 1):
@@ -114,11 +180,35 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
             f"{found.by_source:,} more if the program maps anonymous memory with MAP_FPR itself, "
             "see MAP_FPR(2const)."
         )
-    for cause, part in sorted(recording.causes.items(), key=lambda item: -item[1].sent):
+    for cause, part in sorted(recording.causes.items(), key=lambda item: -item[1].received):
         hint = _HINTS.get(cause.partition(":")[0])
-        if hint and part.sent - part.saved >= _LARGE * found.sent:
+        stay = part.received - part.saved_received
+        if hint and stay and stay >= _LARGE * found.received:
             lines.append(f"{causes.label(cause)}: {hint}.")
     return lines
+
+
+def few(recording: Recording, found: Forecast) -> list[str]:
+    """Say what little can be said where hardly a CPU was interrupted."""
+    lines = [
+        f"CPUs received fewer than {_FEWEST} shootdowns in each run: nothing to gain from FPR."
+    ]
+    if busy(recording):
+        lines[0] = (
+            f"No verdict: CPUs received fewer than {_FEWEST} shootdowns in each run, and the "
+            "machine was busy. Repeat it when the machine is idle."
+        )
+    if found.removed >= _WORTH * found.sent:
+        lines.append(
+            f"If its threads ran at the same time FPR might remove {found.removed:,} of the "
+            f"{found.sent:,} that were sent."
+        )
+    return lines
+
+
+def busy(recording: Recording) -> bool:
+    """Say whether other programs had the CPUs when the recording began."""
+    return recording.environment.load > recording.environment.cpus
 
 
 def common_folder(files: Mapping[str, int]) -> str:

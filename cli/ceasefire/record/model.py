@@ -2,8 +2,9 @@
 """What a recording holds: sums by cause, by program and by call site; and its JSON."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -39,6 +40,11 @@ class Sum:
             self.waits += 1
             self.wait_usec += wait_usec
 
+    def join(self, other: "Sum") -> None:
+        """Add another sum."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
 
 @dataclass
 class Calls:
@@ -48,6 +54,11 @@ class Calls:
     flushing_usec: float = 0.0
     quiet: int = 0
     quiet_usec: float = 0.0
+
+    def join(self, other: "Calls") -> None:
+        """Add the calls of another run."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
 
 @dataclass
@@ -61,8 +72,17 @@ class Site:
 
 
 @dataclass
+class Run:
+    """One of several runs that are recorded together. removed: of those received, by FPR."""
+
+    sent: int
+    received: int
+    removed: float
+
+
+@dataclass
 class Environment:
-    """What was recorded, and on what."""
+    """What was recorded, and on what. load: of the machine before."""
 
     command: list[str]
     release: str
@@ -70,6 +90,7 @@ class Environment:
     emulated: bool
     fpr: bool
     seconds: float = 0.0
+    load: float = 0.0
 
 
 @dataclass
@@ -80,6 +101,7 @@ class Recording:
     by_source: of these, with MAP_FPR in the program's source they would be saved.
     files: shootdowns that FPR would save, by file, where it could be seen.
     machine_sent: what the kernel counted meanwhile, all programs; None if it does not.
+    runs: of the command; none of a process that ran already.
     lost, unread: events that are missing. remarks: what else the reader has to know, in sentences.
     nameless: files whose functions have no names, and why.
     """
@@ -99,18 +121,58 @@ class Recording:
     missing: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     nameless: dict[str, str] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
 
     def total(self) -> Sum:
         """Return the sum of all causes."""
         whole = Sum()
         for part in self.causes.values():
-            whole.sent += part.sent
-            whole.received += part.received
-            whole.saved += part.saved
-            whole.saved_received += part.saved_received
-            whole.waits += part.waits
-            whole.wait_usec += part.wait_usec
+            whole.join(part)
         return whole
+
+
+def merged(recordings: Sequence[Recording]) -> Recording:
+    """Return all runs of a command as one recording."""
+    first = recordings[0]
+    if len(recordings) == 1:
+        return first
+    whole = Recording(replace(first.environment, seconds=0.0), missing=list(first.missing))
+    why_not: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    remarks: dict[str, None] = {}
+    for one in recordings:
+        whole.environment.seconds += one.environment.seconds
+        for parts, into in ((one.causes, whole.causes), (one.programs, whole.programs)):
+            for name, part in parts.items():
+                into.setdefault(name, Sum()).join(part)
+        for name, call in one.calls.items():
+            whole.calls.setdefault(name, Calls()).join(call)
+        why_not.update(one.why_not)
+        files.update(one.files)
+        remarks |= dict.fromkeys(one.remarks)
+        whole.by_source += one.by_source
+        whole.lost += one.lost
+        whole.unread += one.unread
+        whole.runs += one.runs
+    whole.why_not, whole.files, whole.remarks = dict(why_not), dict(files), list(remarks)
+    whole.sites = merged_sites(site for one in recordings for site in one.sites)
+    whole.machine_sent = _sum([one.machine_sent for one in recordings])
+    whole.machine_received = _sum([one.machine_received for one in recordings])
+    return whole
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def merged_sites(sites: Iterable[Site]) -> list[Site]:
+    """Return each call site once, the most frequent first."""
+    found: dict[tuple[str, str, tuple[str, ...]], Site] = {}
+    for site in sites:
+        key = (site.program, site.cause, tuple(site.frames))
+        found.setdefault(key, Site(site.program, site.cause, site.frames, Sum())).sum.join(site.sum)
+    return sorted(found.values(), key=lambda site: -site.sum.sent)
 
 
 def to_json(recording: Recording) -> dict[str, Any]:

@@ -41,7 +41,11 @@ def show(recording: Recording, stream: TextIO) -> None:
 def conclusion(recording: Recording) -> list[str]:
     """Return the forecast and the advice."""
     found = forecast.forecast(recording)
-    return [forecast.sentence(found), *forecast.advice(recording, found)]
+    return [
+        forecast.sentence(found),
+        *forecast.spread(found),
+        *forecast.advice(recording, found),
+    ]
 
 
 def to_object(recording: Recording) -> dict[str, object]:
@@ -49,7 +53,12 @@ def to_object(recording: Recording) -> dict[str, object]:
     found = forecast.forecast(recording)
     return {
         **to_json(recording),
-        "forecast": {**asdict(found), "worth": found.worth},
+        "forecast": {
+            **asdict(found),
+            "worth": found.worth,
+            "agree": found.agree,
+            "few": found.few,
+        },
         "advice": forecast.advice(recording, found),
         "notes": notes(recording),
     }
@@ -64,6 +73,8 @@ def title_of(recording: Recording) -> str:
 def tables(recording: Recording) -> list[Table]:
     """Return all tables that have something to say."""
     found = [_causes(recording)]
+    if len(recording.runs) > 1:
+        found.append(_runs(recording))
     if recording.why_not:
         found.append(_why_not(recording))
     if len(recording.programs) > 1:
@@ -80,6 +91,8 @@ def tables(recording: Recording) -> list[Table]:
 def _causes(recording: Recording) -> Table:
     environment = recording.environment
     where = f"{environment.cpus} CPUs, Linux {environment.release}"
+    if len(recording.runs) > 1:
+        where = f"{len(recording.runs)} runs, {where}"
     if environment.emulated:
         where += ", emulated by QEMU"
     title = f"shootdowns of {title_of(recording)} ({where})"
@@ -93,24 +106,30 @@ def _causes(recording: Recording) -> Table:
 
 
 def _sums(title: str, what: str, parts: dict[str, Sum], recording: Recording) -> Table:
-    ordered = sorted(parts.items(), key=lambda item: (-item[1].sent, item[0]))
-    columns = [what, "sent", "received", "share", "FPR saves"]
+    ordered = sorted(parts.items(), key=lambda item: (-item[1].received, -item[1].sent, item[0]))
+    columns = [what, "received", "share", "FPR saves", "sent"]
     if not recording.environment.emulated:
         columns.append("us each")
     return Table(title, columns, [_row(name, part, recording) for name, part in ordered])
 
 
 def _row(name: str, part: Sum, recording: Recording) -> list[str]:
-    share = 100 * part.sent / max(recording.total().sent, 1)
-    row = [name, number(part.sent), number(part.received), f"{share:.1f} %", saved(part)]
+    share = 100 * part.received / max(recording.total().received, 1)
+    row = [name, number(part.received), f"{share:.1f} %"]
+    row += [number(round(part.saved_received)), number(part.sent)]
     if not recording.environment.emulated:
         row.append(f"{part.wait_usec / part.waits:.1f}" if part.waits else "")
     return row
 
 
-def saved(part: Sum) -> str:
-    """Return how many shootdowns FPR saves, as a whole number."""
-    return number(round(part.saved))
+def _runs(recording: Recording) -> Table:
+    """Return the table of runs: how much they differ."""
+    rows = []
+    for index, run in enumerate(recording.runs, 1):
+        share = f"{100 * run.removed / run.received:.0f} %" if run.received else ""
+        rows.append([str(index), number(run.received), number(round(run.removed)), share])
+        rows[-1].append(number(run.sent))
+    return Table("each run", ["run", "received", "FPR saves", "", "sent"], rows)
 
 
 def _why_not(recording: Recording) -> Table:
@@ -130,7 +149,7 @@ def _call_sites(recording: Recording) -> Table:
     for site in recording.sites[:_SITES]:
         place = " < ".join(reversed(site.frames[-_FRAMES:])) or "(no stack)"
         words = [causes.label(site.cause), site.program, place]
-        rows.append([*words, number(site.sum.sent), saved(site.sum)])
+        rows.append([*words, number(site.sum.sent), number(round(site.sum.saved))])
     return Table("call sites", ["cause", "program", "from", "sent", "FPR saves"], rows, texts=3)
 
 
@@ -178,6 +197,11 @@ def notes(recording: Recording) -> list[str]:
             f"Senders waited about {total.wait_usec / 1000:,.1f} ms in all, "
             f"in {environment.seconds:,.2f} s: from sending until the last CPU had flushed. "
             "Recording makes this longer."
+        )
+    if forecast.busy(recording):
+        lines.append(
+            f"The machine was busy before (load {environment.load:.1f}, {environment.cpus} CPUs): "
+            "fewer threads ran at the same time than otherwise, so fewer CPUs were interrupted."
         )
     others = (recording.machine_sent or 0) - total.sent
     if others > _MANY * total.sent and not recording.lost:

@@ -18,7 +18,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -28,7 +28,7 @@ from ceasefire.record import parse, stacks, symbols
 from ceasefire.record.attribute import Attributor, Image
 from ceasefire.record.look import Looker
 from ceasefire.record.mappings import Region
-from ceasefire.record.model import Environment, Recording, Site, Sum
+from ceasefire.record.model import Environment, Recording, Run, Site, Sum, merged, merged_sites
 from ceasefire.record.processes import (
     Child,
     NotStarted,
@@ -57,20 +57,36 @@ _DRAIN = 1.0
 # The stack is recorded after its event, by the same CPU without interruption. An emulated CPU
 # may stand still in between.
 _BEFORE, _AFTER = 0.0005, 0.05
+# The status of a program is above that when a signal has ended it.
+_BY_SIGNAL = 128
 
 
 @dataclass(frozen=True)
 class Result:
-    """The recording, the exit status of the program, and the places that have no names yet."""
+    """The recording, the exit status of the program, and the places that have no names yet.
+
+    stopped: by a signal, the program or we.
+    """
 
     recording: Recording
     status: int
     places: list["PlacedSite"]
+    stopped: bool = False
 
     def name_places(self, found: symbols.Found) -> None:
         """Put names into the recording."""
         self.recording.sites = named_sites(self.places, found.names)
         self.recording.nameless = found.problems
+
+
+def joined(results: Sequence[Result]) -> Result:
+    """Return the results of all runs as one, with the first status that is not 0."""
+    return Result(
+        merged([result.recording for result in results]),
+        next((result.status for result in results if result.status), 0),
+        [place for result in results for place in result.places],
+        any(result.stopped for result in results),
+    )
 
 
 Keep = Callable[[Recording], None]
@@ -179,7 +195,7 @@ class Recorder:
         keep: gets the recording, without names, as soon as there is one.
         """
         self._environment = environment(words)
-        with _signals() as (seen, noted):
+        with _signals() as (seen, told, noted):
             with self._tracing as tracing:
                 reader = Reader(tracing)
                 child = Child(words)
@@ -197,7 +213,10 @@ class Recorder:
                     child.kill()
                     raise
                 recording = self._finish(reader, seen)
-            return _kept(recording, child.status, reader, keep)
+            whole = recording.total()
+            recording.runs = [Run(whole.sent, whole.received, whole.saved_received)]
+            result = _kept(recording, child.status, reader, keep)
+            return replace(result, stopped=bool(told) or child.status > _BY_SIGNAL)
 
     def process(self, pid: int, seconds: float | None, keep: Keep) -> Result:
         """Look at a process that runs, with what it has started, until it ends or time is up.
@@ -205,7 +224,7 @@ class Recorder:
         keep: as in command().
         """
         self._environment = environment(["-p", str(pid)])
-        with _signals() as (seen, noted):
+        with _signals() as (seen, _, noted):
             with self._tracing as tracing:
                 reader = Reader(tracing)
                 family = descendants(pid, _MAX_FAMILY)
@@ -299,22 +318,24 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[tuple[list[int], int]]:
+def _signals() -> Iterator[tuple[list[int], list[int], int]]:
     """Collect signals to end instead of ending: what is recorded so far is worth a page.
 
-    Yields the list, and a file that can be read when it grows.
+    Yields a list to take them from, one that stays, and a file that can be read when they grow.
     """
     seen: list[int] = []
+    told: list[int] = []
     noted, note = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def take(number: int, _frame: FrameType | None) -> None:
         seen.append(number)
+        told.append(number)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [(number, signal.signal(number, take)) for number in numbers]
     wakeup = signal.set_wakeup_fd(note, warn_on_full_buffer=False)
     try:
-        yield seen, noted
+        yield seen, told, noted
     finally:
         signal.set_wakeup_fd(wakeup)
         for number, action in before:
@@ -382,14 +403,10 @@ def placed_sites(state: Attributor) -> list[PlacedSite]:
 
 def named_sites(placed: Iterable[PlacedSite], names: Mapping[stacks.Place, str]) -> list[Site]:
     """Return the call sites by names, the most frequent first."""
-    merged: dict[tuple[str, str, tuple[str, ...]], Site] = {}
-    for one in placed:
-        frames = [place.text(names) for place in one.places]
-        key = (one.program, one.cause, tuple(frames))
-        site = merged.setdefault(key, Site(one.program, one.cause, frames, Sum()))
-        for name, value in vars(one.sum).items():
-            setattr(site.sum, name, getattr(site.sum, name) + value)
-    return sorted(merged.values(), key=lambda site: -site.sum.sent)
+    return merged_sites(
+        Site(one.program, one.cause, [place.text(names) for place in one.places], one.sum)
+        for one in placed
+    )
 
 
 def environment(words: Sequence[str]) -> Environment:
@@ -401,6 +418,7 @@ def environment(words: Sequence[str]) -> Environment:
         cpus=len(os.sched_getaffinity(0)),
         emulated="QEMU TCG CPU" in cpuinfo,
         fpr=counters.supported(),
+        load=round(os.getloadavg()[0], 2),
     )
 
 

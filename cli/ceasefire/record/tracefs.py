@@ -197,6 +197,7 @@ class Tracing:
     def __enter__(self) -> Self:
         """Create and set up both."""
         remove_left_over(self._root)
+        self.missing = []
         where = self._root / "instances"
         paths = {name: where / f"{PREFIX}{os.getpid()}-{name}" for name in ("calls", "stacks")}
         self._guard = Guard(lambda: False not in [remove(path) for path in paths.values()])

@@ -23,6 +23,7 @@ from ceasefire.process_group import keep_nice, kill_group, signals_held, signals
 from ceasefire.sizes import parse_size
 from ceasefire.vm import accel, emulator, initramfs, klog
 from ceasefire.vm.command import (
+    RUN,
     empty_disk,
     emulator_script,
     guest_script,
@@ -154,6 +155,11 @@ def _boot(
         else:
             shown = (paths.checkout(), *paths.build_dirs(), where)
             visible = [p for p in shown if p is not None]
+            modules = initramfs.modules(paths.kernel_image(spec.kernel))
+            if modules:
+                (directory / "modules.cpio").write_bytes(initramfs.loader(modules))
+                initrd = ("-initrd", f"{RUN}/modules.cpio")
+                spec = replace(spec, qemu_args=initrd + spec.qemu_args)
             words = virtme_command(spec, spec.accel, script, qemu, visible)
         out, err = bytearray(), bytearray()
         streams = Streams(sinks[0] or out.extend, sinks[1] or err.extend, log, messages, limit)
