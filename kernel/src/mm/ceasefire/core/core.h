@@ -81,7 +81,7 @@ struct cf_catching_up {
  * @large:	parked pages of higher order
  * @drain:	runs when @nr goes over the limit
  * @age:	settles what is still owed after a while
- * @free:	frees the context, which is not for every context to do
+ * @free:	frees the context; its last reference may go where nobody can sleep
  * @settling:	one drain at a time: who waits for frames waits for those that
  *		are on their way, too
  * @rcu:	contexts are found by id under RCU

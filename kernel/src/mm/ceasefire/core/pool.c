@@ -79,7 +79,7 @@ static bool cf_pool_add(struct cf_ctx *ctx, u64 tag, struct page *page,
 	list_add(&page->lru, list);
 	ctx->nr += 1UL << order;
 	full |= ctx->nr > READ_ONCE(cf_pool_limit);
-	/* Under the lock: who finds none counted finds none in the pools. */
+	/* Under the lock: where none is counted, none is in a pool. */
 	cf_account_parked(page, 1L << order);
 	spin_unlock_irqrestore(&ctx->lock, flags);
 	if (full)
