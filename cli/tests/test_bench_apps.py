@@ -23,6 +23,22 @@ def test_sizes_have_units() -> None:
             limit.memory(text)
 
 
+def test_code_is_read_with_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def note(path: Path) -> bytes:
+        read.append(path.name)
+        return b""
+
+    monkeypatch.setattr(Path, "read_bytes", note)
+    limit.read_code(["env", "NAME=value", "sleep", "1"])
+    assert {"env", "sleep"} <= set(read)
+    assert any(name.startswith("libc.so") for name in read)
+    read.clear()
+    limit.read_code(["no-such-program"])
+    assert not read
+
+
 def test_a_folder_takes_what_its_files_take(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="no files"):
         limit.size_of(tmp_path)
