@@ -423,7 +423,7 @@ int main(int argc, char **argv)
 		{ "memory_offline", memory_offline, 0 },
 		{ "offline_migrates", offline_migrates, 0 },
 		{ "contiguous_area", contiguous_area, 0 },
-		{ "compaction", compaction, 60 },
+		{ "compaction", compaction, 0 },
 		{ "soft_in_use", soft_in_use, 0 },
 		{ "hard_in_use", hard_in_use, 0 },
 		{ "hard_in_flight", hard_in_flight, 0 },
