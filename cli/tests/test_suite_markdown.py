@@ -180,7 +180,8 @@ def test_places_for_what_is_not_measured_yet_work() -> None:
     found = {
         "default": [bench.name for bench in suites["default"].benchmarks],
         "cpus8": [name for name, bench in benchmarks.items() if 8 in bench.cpus],
-        "eviction": ["evict", "evict-processes", "lmdb-evict", "leveldb-evict"],
+        "eviction": ["evict", "evict-processes", "lmdb-evict"],
+        "eviction-databases": ["lmdb-evict", "leveldb-evict"],
         "others": ["alloc"],
     }
     text = markdown.render(
