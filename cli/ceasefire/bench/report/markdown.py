@@ -281,7 +281,11 @@ def write(found: Mapping[str, Results], template: Path, path: Path) -> None:
 
 
 def render(found: Mapping[str, Results], template: Path) -> str:
-    """Return the text of a template. found: results by the names that it has for them."""
+    """Return the text of a template. found: results by the names that it has for them.
+
+    The order of the results does not matter: shells and Python sort names differently.
+    """
+    found = dict(sorted(found.items()))
     environment = jinja2.Environment(
         trim_blocks=True,
         lstrip_blocks=True,
