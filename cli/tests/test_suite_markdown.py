@@ -122,7 +122,7 @@ def test_the_results_have_to_be_named_where_several_have_a_benchmark(
     made: dict[str, store.Results], tmp_path: Path
 ) -> None:
     both = {**made, "again": made["made"]}
-    with pytest.raises(Failure, match="say which results: made and again"):
+    with pytest.raises(Failure, match="say which results: again and made"):
         filled('{{ left("apache") }}', both, tmp_path)
     assert filled('{{ left("apache", results="again") }}', both, tmp_path) == "0.10 %"
 
