@@ -106,8 +106,8 @@ static char *both_hold(struct stranger *second, struct stranger *stranger,
 	if (second_is_last)
 		second_maps(second, 0);
 	shared_tags = vmstat("fpr_shared") - shared;
-	ENSURE(peer_count(p, PAGES, WORD(OWN)) > 0,
-	       "the peer holds nothing any more");
+	PREMISE(peer_count(p, PAGES, WORD(OWN)) > 0,
+		"the peer holds nothing any more");
 	return p;
 }
 
@@ -327,7 +327,7 @@ static void late_shared_tag(void)
 	fpr_tag_delay(0);
 	ENSURE(!stranger_answer(&second), "the second process cannot unmap");
 	ENSURE(vmstat("fpr_shared") > shared, "the frame is not shared");
-	ENSURE(peer_count(p, 1, WORD(OWN)), "the peer holds nothing any more");
+	PREMISE(peer_count(p, 1, WORD(OWN)), "the peer holds nothing any more");
 
 	file_drop(&page);
 	stranger_fill(&stranger, FILL_ANON, FILL_MIB);
