@@ -6,6 +6,7 @@ results of a suite.
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,9 +23,11 @@ CALL_LIMIT = 2400.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the markers."""
+    """Declare the markers, and let Control-C end what is tested."""
+    # A shell ignores it in what it starts in the background, and so would all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "guest: boots a virtual machine, needs a built kernel")
-    config.addinivalue_line("markers", "long: as guest, takes long or needs more programs")
+    config.addinivalue_line("markers", "long: takes long, or needs more kernels or programs")
 
 
 @pytest.fixture

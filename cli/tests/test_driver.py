@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.driver import cases, host, ktap, lanes, live, mutations, suites
-from tests.driver.__main__ import run_all, run_job
+from tests.driver.__main__ import reason, run_all, run_job
 from tests.driver.environment import variables
 from tests.driver.suites import Job, Mutation
 
@@ -135,6 +135,23 @@ def test_last_line_is_the_count(empty_build: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
     assert run_all([good, bad], verbose=False) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 1 failed"
+
+
+def test_end_says_what_has_failed_and_why(
+    empty_build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = host_job("echo first; echo the reason; exit 3", name="x/bad", format="status")
+    run_all([bad], verbose=False)
+    assert "failed: x/bad: x/bad: the reason" in capsys.readouterr().out.splitlines()
+    found = [
+        "<testcase classname='m' name='b'>",
+        "<failure message='x'>def test():\n> assert f() == 1\nE   assert 2 == 1\nE   + where\n",
+        "m.py:1: AssertionError</failure></testcase>",
+    ]
+    (case,) = host.junit_cases("".join(found))
+    assert reason(case) == ": assert 2 == 1"
+    assert reason(cases.Case("x", "fail", "a" * 1000)) == f": {'a' * 160}"
+    assert reason(cases.Case("x", "fail")) == ""
 
 
 def test_table_of_what_each_job_takes(

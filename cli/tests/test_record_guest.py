@@ -31,8 +31,12 @@ TOLERANCE = 0.1
 # The program waits until its other thread runs, but that may be preempted right after: nothing is
 # sent to a CPU that runs something else.
 SEEN = 0.8
+# Two runs can be compared if both have sent nearly all; on a busy machine not each of them has.
+NEARLY_ALL = int(0.97 * (sum(COUNTS.values()) + COUNTS["protect"]))
+ROUNDS = 3
+MOST_ROUNDS = 12
 # With the first use FPR sets up its hooks, and nothing is skipped meanwhile.
-SCRIPT = """
+SCRIPT = r"""
 sent() { sed -n 's/^nr_tlb_remote_flush //p' /proc/vmstat; }
 dd if=/dev/zero of=$MAPPED bs=4096 count=4 2>/dev/null
 $CEASEFIRE advise --json -o /run/page -- $PROGRAM >/run/printed
@@ -40,10 +44,14 @@ echo "status $?"
 cat /run/page
 $CEASEFIRE run -- $WARM_UP
 sleep 1
-for round in 1 2 3; do
+good=0
+for round in $(seq $MOST_ROUNDS); do
   a=$(sent); $PROGRAM; b=$(sent); $CEASEFIRE run -- $PROGRAM; c=$(sent)
   $CEASEFIRE advise --json -o /run/again -- $PROGRAM >/run/printed
   echo "round $((b - a)) $((c - b)) $(cat /run/again)"
+  seen=$(sed -n 's/.*"forecast": {[^}]*"sent": \([0-9]*\).*/\1/p' /run/again)
+  [ $((b - a)) -lt $NEARLY_ALL ] || [ "$seen" -lt $NEARLY_ALL ] || good=$((good + 1))
+  [ $good -lt $ROUNDS ] || break
 done
 sed -n 's/^fpr_skip /skipped /p' /proc/vmstat
 $CEASEFIRE record --repeat 2 -o /run/repeated -- $PROGRAM
@@ -74,6 +82,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     words = " ".join(f"{name}={count}" for name, count in COUNTS.items())
     script = (
         f"CEASEFIRE={root}/ceasefire\nMAPPED={MAPPED}\n"
+        f"NEARLY_ALL={NEARLY_ALL}\nROUNDS={ROUNDS}\nMOST_ROUNDS={MOST_ROUNDS}\n"
         f'PROGRAM="{program} {MAPPED} {words}"\nWARM_UP="{program} {MAPPED} file=20"\n{SCRIPT}'
     )
     spec = GuestSpec(
@@ -122,14 +131,14 @@ def test_counts_are_those_of_the_kernel(page: dict[str, Any]) -> None:
 
 
 def test_forecast_comes_true(lines: list[str]) -> None:
-    rounds = [line.split(maxsplit=3)[1:] for line in lines if line.startswith("round ")]
-    assert len(rounds) == 3
-    removed = median(1 - int(on) / int(off) for off, on, _ in rounds)
-    forecasts = [json.loads(text)["forecast"] for _, _, text in rounds]
-    assert median(f["removed"] / f["sent"] for f in forecasts) == pytest.approx(
-        removed, rel=TOLERANCE
-    )
-    least = median(int(off) - int(on) for off, on, _ in rounds)
+    words = [line.split(maxsplit=3)[1:] for line in lines if line.startswith("round ")]
+    rounds = [(int(off), int(on), json.loads(page)["forecast"]) for off, on, page in words]
+    good = [r for r in rounds if r[0] >= NEARLY_ALL and r[2]["sent"] >= NEARLY_ALL]
+    assert len(good) == ROUNDS, rounds
+    removed = median(1 - on / off for off, on, _ in good)
+    forecast = median(f["removed"] / f["sent"] for _, _, f in good)
+    assert forecast == pytest.approx(removed, rel=TOLERANCE), rounds
+    least = median(off - on for off, on, _ in good)
     assert value(lines, "skipped") >= (1 - TOLERANCE) * least
 
 

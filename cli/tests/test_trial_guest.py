@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ceasefire try` with real guests. Needs the kernel `run`; a guest takes ten seconds."""
+"""`ceasefire try` with real guests, which take ten seconds each. Needs the kernel `run`; the long
+tests need `stock` too.
+"""
 
 import json
 import re
@@ -99,6 +101,7 @@ def test_program_that_does_the_same_has_ratio_one(root: Path, data: Path, tmp_pa
     assert first == ["off", "fpr"] * (ROUNDS // 2) + ["off"]
 
 
+@pytest.mark.long
 def test_stock_kernel_is_one_of_the_modes(root: Path, data: Path, tmp_path: Path) -> None:
     steady = build(data / "steady.c", tmp_path / "steady")
     done = tried(
@@ -113,6 +116,7 @@ def test_stock_kernel_is_one_of_the_modes(root: Path, data: Path, tmp_path: Path
     assert record["same"]
 
 
+@pytest.mark.long
 def test_kernel_without_the_mode_is_status_77(root: Path) -> None:
     done = tried(root, "--kernel", "stock", "--", "true")
     assert done.returncode == 77

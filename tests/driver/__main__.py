@@ -28,6 +28,8 @@ from tests.driver.live import Board
 from tests.driver.suites import Job, load, select
 
 _DETAIL_LINES = 30
+# Of a line that says why a case has failed; all of it stands further up.
+_LONGEST_REASON = 160
 
 
 def main(argv: Sequence[str]) -> int:
@@ -85,9 +87,17 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
     for name, outcome in outcomes.items():
         for case in outcome.cases:
             if case.result == FAIL:
-                print(f"failed: {name}: {shown(case.name)}")
+                print(f"failed: {name}: {shown(case.name)}{reason(case)}")
     print(f"{good} passed, {bad} failed")
     return 1 if bad or not good else 0
+
+
+def reason(case: Case) -> str:
+    """Return in a line why a case has failed: what pytest says, or what comes last."""
+    lines = [line.strip() for line in case.detail.splitlines() if line.strip()]
+    found = next((line[1:].strip() for line in lines if line.startswith("E ")), "")
+    text = found or (lines[-1] if lines else "")
+    return f": {shown(text)[:_LONGEST_REASON]}" if text else ""
 
 
 def table(took: Mapping[str, float], outcomes: Mapping[str, Outcome]) -> str:

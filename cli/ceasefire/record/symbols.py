@@ -149,7 +149,8 @@ def _end(pid: int) -> None:
     """End a process. One that hangs in the kernel is left to it."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    end = time.monotonic() + 1.0
+    # Only a child that the kernel does not let go of takes longer.
+    end = time.monotonic() + 10.0
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < end:
             time.sleep(0.001)
