@@ -117,16 +117,6 @@ def gauges() -> dict[str, int]:
     return values
 
 
-def supported() -> bool:
-    """Say whether the running kernel has FPR."""
-    return modes.FPR.present()
-
-
-def enabled() -> bool:
-    """Say whether FPR is there and switched on."""
-    return modes.FPR.enabled()
-
-
 def process_facts(pid: int) -> ProcessFacts:
     """Read what is known of a process."""
     base = Path("/proc") / str(pid)

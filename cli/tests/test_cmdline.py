@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import counters, doctor
+from ceasefire import doctor, modes
 from ceasefire.__main__ import main
 
 Runner = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -102,7 +102,7 @@ def test_library_that_is_not_built_is_a_line(ceasefire: Runner, empty_build: Pat
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.skipif(counters.supported(), reason="this kernel has FPR")
+@pytest.mark.skipif(modes.FPR.present(), reason="this kernel has FPR")
 def test_kernel_without_fpr_is_status_77(ceasefire: Runner, fake_build: Path) -> None:
     done = ceasefire("run", "--", "true")
     assert done.returncode == 77

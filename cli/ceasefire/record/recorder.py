@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from ceasefire import counters
+from ceasefire import counters, modes
 from ceasefire.errors import Unsupported, UsageError
 from ceasefire.record import parse, stacks, symbols
 from ceasefire.record.attribute import Attributor, Image
@@ -417,7 +417,7 @@ def environment(words: Sequence[str]) -> Environment:
         release=platform.release(),
         cpus=len(os.sched_getaffinity(0)),
         emulated="QEMU TCG CPU" in cpuinfo,
-        fpr=counters.supported(),
+        fpr=modes.FPR.present(),
         load=round(os.getloadavg()[0], 2),
     )
 

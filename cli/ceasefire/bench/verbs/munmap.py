@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ceasefire import counters
+from ceasefire import modes
 from ceasefire.bench.catalog import spec
 from ceasefire.bench.figures import ideal
 from ceasefire.bench.measure import machine
@@ -121,7 +121,7 @@ def on_file_system(bench: spec.Benchmark, *, guest: bool) -> spec.Benchmark:
 
 def check_in_place(cpu_counts: Sequence[int]) -> None:
     """Refuse what this machine cannot show."""
-    if not counters.enabled():
+    if not modes.FPR.enabled():
         raise Unsupported("this kernel has no FPR, or it is off: leave --in-place out for a guest")
     if max(cpu_counts) > machine.host_cpus():
         raise UsageError(f"--cpus: this machine has only {machine.host_cpus()} CPUs")
