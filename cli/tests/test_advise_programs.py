@@ -16,11 +16,12 @@ from statistics import median
 from typing import Any
 
 import pytest
+from tests.driver.traced import run_traced
 
 from ceasefire import paths
 from ceasefire.bench.measure import programs
 from ceasefire.paths import build_dir
-from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm import GuestSpec
 from ceasefire.vm.spec import parse_disk
 
 pytestmark = pytest.mark.long
@@ -124,7 +125,7 @@ def guest(kernel: str) -> list[str]:
             environment=(("CEASEFIRE_BUILD", str(build_dir())),),
             allow_log=NOT_OURS,
         )
-        result = run_guest(spec, ["sh", "-c", "\n".join(lines)], name="pytest")
+        result = run_traced(spec, ["sh", "-c", "\n".join(lines)])
     finally:
         shutil.rmtree(folder)
     assert result.check() == 0, result.stderr.decode()

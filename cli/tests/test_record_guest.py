@@ -9,9 +9,10 @@ from statistics import median
 from typing import Any
 
 import pytest
+from tests.driver.traced import run_traced
 
 from ceasefire.paths import build_dir
-from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm import GuestSpec
 from ceasefire.vm.spec import parse_disk
 
 pytestmark = pytest.mark.guest
@@ -90,7 +91,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         disks=(parse_disk("brd-ext4:32M"),),
         environment=(("CEASEFIRE_BUILD", str(build_dir())),),
     )
-    result = run_guest(spec, ["sh", "-c", script], name="pytest")
+    result = run_traced(spec, ["sh", "-c", script])
     assert result.check() == 0, result.stderr.decode()
     return result.stdout.decode().splitlines()
 
@@ -176,7 +177,7 @@ def test_hostile_programs() -> None:
     tests = root / "cli" / "tests" / "test_record_hostile.py"
     words = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)]
     spec = GuestSpec(timeout=LIMIT, environment=(("CEASEFIRE_BUILD", str(build_dir())),))
-    result = run_guest(spec, words, name="pytest")
+    result = run_traced(spec, words)
     printed = result.stdout.decode(errors="replace")
     assert result.check() == 0, printed
     assert "skipped" not in printed
