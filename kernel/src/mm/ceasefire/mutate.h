@@ -127,11 +127,6 @@ static inline bool cf_mutated(enum cf_mutation m)
 {
 	return unlikely(READ_ONCE(cf_mutation) == m);
 }
-
-static inline bool cf_mutated_nth(enum cf_mutation first, unsigned int n)
-{
-	return cf_mutated(first + n);
-}
 #else
 #define cf_arena_size	CF_ARENA_SIZE
 #define cf_id_max	CF_ID_MAX
@@ -140,11 +135,31 @@ static inline bool cf_mutated(enum cf_mutation m)
 {
 	return false;
 }
-
-static inline bool cf_mutated_nth(enum cf_mutation first, unsigned int n)
-{
-	return false;
-}
 #endif
+
+/*
+ * CF_MUTATION(name, statements): what to do instead while @name is on. Without
+ * all statements like this a file is what production compiles: they stand above
+ * a decision and never in it. A break or continue would end the macro only.
+ */
+#define CF_MUTATION(name, ...)	CF_MUTATION_NTH(name, 0, __VA_ARGS__)
+
+/* The same where a condition holds. */
+#define CF_MUTATION_IF(name, condition, ...)			\
+	do {							\
+		if (IS_ENABLED(CONFIG_CEASEFIRE_DEBUG) &&	\
+		    cf_mutated(MUTATE_##name) && (condition)) {	\
+			__VA_ARGS__;				\
+		}						\
+	} while (0)
+
+/* The same for the mutation that comes @n after the first of its family. */
+#define CF_MUTATION_NTH(first, n, ...)				\
+	do {							\
+		if (IS_ENABLED(CONFIG_CEASEFIRE_DEBUG) &&	\
+		    cf_mutated(MUTATE_##first + (n))) {		\
+			__VA_ARGS__;				\
+		}						\
+	} while (0)
 
 #endif /* _MM_CEASEFIRE_MUTATE_H */

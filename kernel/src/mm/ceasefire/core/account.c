@@ -41,8 +41,8 @@ long cf_parked(void)
 void cf_account_parked(struct page *page, long nr)
 {
 	atomic_long_add(nr, &cf_nr_parked);
-	if (!cf_mutated(MUTATE_fpr_hide_parked))
-		mod_node_page_state(page_pgdat(page), NR_FPR_PARKED, nr);
+	CF_MUTATION(fpr_hide_parked, return);
+	mod_node_page_state(page_pgdat(page), NR_FPR_PARKED, nr);
 }
 
 /**
@@ -56,7 +56,8 @@ void __cf_task_mem(struct seq_file *m, struct mm_struct *mm)
 {
 	struct cf_ctx *ctx = READ_ONCE(mm->cf);
 
-	if (ctx && !cf_mutated(MUTATE_fpr_hide_parked))
+	CF_MUTATION(fpr_hide_parked, return);
+	if (ctx)
 		seq_printf(m, "FPRParked:\t%8lu kB\n",
 			   READ_ONCE(ctx->nr) << (PAGE_SHIFT - 10));
 }
@@ -71,11 +72,12 @@ ssize_t cf_meminfo(char *buf)
 {
 	unsigned long parked = cf_parked();
 
+	CF_MUTATION(fpr_hide_parked, parked = 0);
+
 	return sysfs_emit(buf,
 			  "Parked:     %8lu kB\n"
 			  "Tags:       %8lu kB\n"
 			  "Contexts:   %8lu kB\n",
-			  cf_mutated(MUTATE_fpr_hide_parked) ? 0 :
 			  parked << (PAGE_SHIFT - 10),
 			  cf_tags_bytes() >> 10,
 			  DIV_ROUND_UP(cf_ctx_count() * sizeof(struct cf_ctx) +

@@ -116,17 +116,23 @@ bool cf_arena_init(struct cf_ctx *ctx)
 	return cf_arena_find(ctx, at, at);
 }
 
+/* Has the process used only little of its arena until now? */
+static bool cf_arena_little_used(struct cf_arena *a)
+{
+	CF_MUTATION(fpr_arena_stays, return false);
+	return a->end - a->next < (a->end - a->base) / 2;
+}
+
 /*
  * Begin again at the end of the arena, from which nothing may be under
- * quarantine. If the process has used only little of it until now, others have
- * taken the rest, and it is better elsewhere.
+ * quarantine. Where little of it was used, others have taken the rest, and it is
+ * better elsewhere.
  */
-static void cf_arena_wrap(struct cf_ctx *ctx)
+static void cf_arena_rewind(struct cf_ctx *ctx)
 {
 	struct cf_arena *a = &ctx->arena;
 
-	if (a->end - a->next < (a->end - a->base) / 2 &&
-	    !cf_mutated(MUTATE_fpr_arena_stays) && cf_arena_init(ctx))
+	if (cf_arena_little_used(a) && cf_arena_init(ctx))
 		return;
 	a->settled = a->end;
 	a->next = a->end;
@@ -158,6 +164,14 @@ static void cf_free_gaps(struct cf_ctx *ctx, struct mmu_gather *tlb)
 	a->settled = a->next;
 }
 
+/* Also if no table goes: what is settled may be used again (I3). */
+static void cf_gather_flush(struct mmu_gather *tlb)
+{
+	CF_MUTATION(fpr_no_settle_flush, return);
+	tlb->need_flush_all = 1;
+	tlb->cleared_ptes = 1;
+}
+
 /**
  * cf_arena_settle() - end the quarantine: flush, and free left-over tables
  * @ctx: the context, mmap_lock held for writing
@@ -179,11 +193,7 @@ void cf_arena_settle(struct cf_ctx *ctx)
 	trace_fpr_tables(ctx->id, ctx->arena.next, ctx->arena.settled);
 	tlb_gather_mmu(&tlb, ctx->mm);
 	cf_free_gaps(ctx, &tlb);
-	/* Also if no table goes: what is settled may be used again (I3). */
-	if (!cf_mutated(MUTATE_fpr_no_settle_flush)) {
-		tlb.need_flush_all = 1;
-		tlb.cleared_ptes = 1;
-	}
+	cf_gather_flush(&tlb);
 	tlb_finish_mmu(&tlb);
 	ceasefire_settled(ctx->mm, ctx->arena.base, ctx->arena.end);
 	ctx->tables = mm_pgtables_bytes(ctx->mm);
@@ -203,8 +213,8 @@ bool cf_arena_may_keep(struct cf_ctx *ctx)
 	unsigned long now = mm_pgtables_bytes(ctx->mm);
 
 	ctx->tables = min(ctx->tables, now);
-	return now <= ctx->tables + CF_TABLES_MAX ||
-	       cf_mutated(MUTATE_fpr_tables_unbounded);
+	CF_MUTATION(fpr_tables_unbounded, return true);
+	return now <= ctx->tables + CF_TABLES_MAX;
 }
 
 /*
@@ -216,14 +226,22 @@ static bool cf_stack_near(struct mm_struct *mm, unsigned long addr)
 	VMA_ITERATOR(vmi, mm, addr);
 	struct vm_area_struct *vma;
 
+	CF_MUTATION(fpr_stack_behind, return false);
 	for_each_vma(vmi, vma) {
-		if (vm_start_gap(vma) < addr &&
-		    !cf_mutated(MUTATE_fpr_stack_behind))
+		if (vm_start_gap(vma) < addr)
 			return true;
 		if (vma->vm_start - addr >= CF_STACK_GAP)
 			break;
 	}
 	return false;
+}
+
+/* Give addresses of the arena out again. */
+static void cf_arena_wrap(struct cf_ctx *ctx)
+{
+	CF_MUTATION(fpr_no_wrap_drain, cf_arena_rewind(ctx); return);
+	cf_arena_settle(ctx);
+	cf_arena_rewind(ctx);
 }
 
 /**
@@ -254,8 +272,8 @@ unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
 		if (addr) {
 			vma = find_vma_prev(ctx->mm, addr, &prev);
 			roof = vma ? vm_start_gap(vma) : a->end;
-			if (vma && cf_mutated(MUTATE_fpr_no_stack_gap))
-				roof = vma->vm_start;
+			CF_MUTATION_IF(fpr_no_stack_gap, vma,
+				       roof = vma->vm_start);
 			fits = addr + len <= roof;
 			/*
 			 * A hole that is passed over says nothing: @next moves
@@ -263,9 +281,10 @@ unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
 			 * above that hole lie in between.
 			 */
 			ctx->hole_start = a->next;
-			if (fits ? !cf_stack_near(ctx->mm, addr) :
-				   cf_mutated(MUTATE_fpr_hole_passed))
+			if (fits && !cf_stack_near(ctx->mm, addr))
 				ctx->hole_start = prev ? prev->vm_end : 0;
+			CF_MUTATION_IF(fpr_hole_passed, !fits,
+				       ctx->hole_start = prev ? prev->vm_end : 0);
 			if (fits)
 				break;
 			from = roof;
@@ -274,8 +293,6 @@ unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
 		if (wrapped)
 			return 0;
 		wrapped = true;
-		if (!cf_mutated(MUTATE_fpr_no_wrap_drain))
-			cf_arena_settle(ctx);
 		cf_arena_wrap(ctx);
 		from = a->next;
 	}
@@ -310,16 +327,18 @@ void __cf_va_claim(struct mm_struct *mm, unsigned long start,
 	 * a stack comes nearer to it from above.
 	 */
 	next = ctx->arena.next;
+	CF_MUTATION(fpr_stale_hole, next = ctx->hole_start);
 	if ((start < next || start - next < CF_STACK_GAP) &&
-	    end > ctx->hole_start && !cf_mutated(MUTATE_fpr_stale_hole))
+	    end > ctx->hole_start)
 		ctx->hole_start = next;
-	if (!cf_arena_quarantined(&ctx->arena, start, end) ||
-	    cf_mutated_nth(MUTATE_fpr_no_claim_mmap, who))
+	CF_MUTATION_NTH(fpr_no_claim_mmap, who, return);
+	if (!cf_arena_quarantined(&ctx->arena, start, end))
 		return;
 	count_vm_event(FPR_VA_FLUSH);
 	trace_fpr_claim(ctx->id, start, end, who);
 	cf_arena_settle(ctx);
-	if (who == CF_CLAIM_PLACED && !cf_mutated(MUTATE_fpr_arena_stays))
+	CF_MUTATION(fpr_arena_stays, return);
+	if (who == CF_CLAIM_PLACED)
 		cf_arena_find(ctx, start, end);
 }
 
@@ -334,7 +353,8 @@ void __cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 {
 	struct cf_ctx *ctx = vma->vm_mm->cf;
 
-	if (ctx && !cf_mutated(MUTATE_fpr_no_clamp))
+	CF_MUTATION(fpr_no_clamp, return);
+	if (ctx)
 		cf_arena_clamp(&ctx->arena, vma->vm_start, vma->vm_end,
 			       floor, ceiling);
 }
@@ -349,7 +369,8 @@ void __cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
  */
 void __cf_exit_tables(struct mm_struct *mm, struct mmu_gather *tlb)
 {
-	if (mm->cf && !cf_mutated(MUTATE_fpr_no_exit_gaps))
+	CF_MUTATION(fpr_no_exit_gaps, return);
+	if (mm->cf)
 		cf_free_gaps(mm->cf, tlb);
 }
 
@@ -361,8 +382,8 @@ void cf_arena_exit(struct cf_ctx *ctx)
 {
 	struct mmu_gather tlb;
 
-	if (ctx->arena.settled == ctx->arena.next ||
-	    cf_mutated(MUTATE_fpr_no_exit_last))
+	CF_MUTATION(fpr_no_exit_last, return);
+	if (ctx->arena.settled == ctx->arena.next)
 		return;
 	tlb_gather_mmu_fullmm(&tlb, ctx->mm);
 	cf_free_gaps(ctx, &tlb);

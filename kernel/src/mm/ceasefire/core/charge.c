@@ -99,8 +99,8 @@ bool __cf_keep_charge(struct folio *folio, struct mem_cgroup *memcg)
 {
 	unsigned long nr = folio_nr_pages(folio);
 
+	CF_MUTATION(fpr_park_uncharged, return false);
 	if (folio_ref_count(folio) || folio_test_hwpoison(folio) ||
-	    cf_mutated(MUTATE_fpr_park_uncharged) ||
 	    !cf_frames_reached(folio_pfn(folio), nr))
 		return false;
 	atomic_inc(&cf_nr_kept);
@@ -128,6 +128,13 @@ static bool cf_charged_too_much(struct mem_cgroup *memcg)
 	return false;
 }
 
+/* Who pays for a page that nobody was charged for, with a reference. */
+static struct mem_cgroup *cf_charge_payer(void)
+{
+	CF_MUTATION(fpr_park_unpaid, return root_mem_cgroup);
+	return in_task() ? get_mem_cgroup_from_current() : root_mem_cgroup;
+}
+
 /**
  * cf_charge_hold() - a page is about to enter a pool: somebody pays for it
  * @page: the page; nothing changes if it comes from another pool
@@ -142,13 +149,12 @@ bool cf_charge_hold(struct page *page, unsigned int order)
 	struct mem_cgroup *memcg;
 	bool too_much = false;
 
-	if (mem_cgroup_disabled() || page->memcg_data ||
-	    cf_mutated(MUTATE_fpr_park_uncharged))
+	CF_MUTATION(fpr_park_uncharged, return false);
+	if (mem_cgroup_disabled() || page->memcg_data)
 		return false;
 	memcg = cf_charge_take(page);
 	if (!memcg) {
-		memcg = in_task() && !cf_mutated(MUTATE_fpr_park_unpaid) ?
-			get_mem_cgroup_from_current() : root_mem_cgroup;
+		memcg = cf_charge_payer();
 		if (!mem_cgroup_is_root(memcg)) {
 			page_counter_charge(&memcg->memory, nr);
 			if (do_memsw_account())
@@ -181,8 +187,8 @@ void cf_charge_drop(struct page *page, unsigned int order)
 	if (likely(!memcg))
 		return;
 	atomic_long_sub(nr, &memcg->cf_parked);
-	if (!mem_cgroup_is_root(memcg) &&
-	    !cf_mutated(MUTATE_fpr_charge_stays)) {
+	CF_MUTATION(fpr_charge_stays, css_put(&memcg->css); return);
+	if (!mem_cgroup_is_root(memcg)) {
 		page_counter_uncharge(&memcg->memory, nr);
 		if (do_memsw_account())
 			page_counter_uncharge(&memcg->memsw, nr);

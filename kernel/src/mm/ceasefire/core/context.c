@@ -212,6 +212,12 @@ bool cf_ctx_register(struct cf_ctx *ctx)
 			       &cf_id_next, GFP_KERNEL) >= 0;
 }
 
+static void cf_ctx_cancel_age(struct cf_ctx *ctx)
+{
+	if (cancel_delayed_work(&ctx->age))
+		cf_ctx_put(ctx);
+}
+
 /**
  * cf_ctx_end() - nobody can use stale translations of a context any more
  * @ctx: the context
@@ -225,10 +231,9 @@ void cf_ctx_end(struct cf_ctx *ctx)
 	spin_lock_irq(&ctx->lock);
 	ctx->dead = true;
 	spin_unlock_irq(&ctx->lock);
-	if (!cf_mutated(MUTATE_fpr_no_exit_drain))
-		cf_settle(ctx, CF_BY_EXIT);
-	if (cancel_delayed_work(&ctx->age))
-		cf_ctx_put(ctx);
+	CF_MUTATION(fpr_no_exit_drain, cf_ctx_cancel_age(ctx); return);
+	cf_settle(ctx, CF_BY_EXIT);
+	cf_ctx_cancel_age(ctx);
 }
 
 /**

@@ -212,8 +212,7 @@ static bool cf_group_admits(struct cf_group *group)
 	const struct cred *now = current_real_cred(), *then = group->cred;
 	u32 secid;
 
-	if (cf_mutated(MUTATE_fpr_admit_any))
-		return true;
+	CF_MUTATION(fpr_admit_any, return true);
 	security_current_getsecid_subj(&secid);
 	return secid == group->secid && now->user_ns == then->user_ns &&
 	       uid_eq(now->euid, then->euid) && gid_eq(now->egid, then->egid) &&
@@ -308,8 +307,17 @@ static void cf_group_wait(struct mm_struct *mm)
 {
 	struct cf_ctx *ctx = READ_ONCE(mm->cf);
 
-	if (ctx && !cf_mutated(MUTATE_fpr_leave_early))
+	CF_MUTATION(fpr_leave_early, return);
+	if (ctx)
 		wait_var_event(&ctx->leaving, !atomic_read(&ctx->leaving));
+}
+
+/* One member leaves, and what it has left must be gone. */
+static void cf_group_flush_left(struct cf_group *group)
+{
+	CF_MUTATION(fpr_leave_unflushed, return);
+	count_vm_event(FPR_LEAVE_FLUSH);
+	cf_group_flush(&group->ctx);
 }
 
 /*
@@ -340,10 +348,7 @@ static void cf_group_change(struct mm_struct *mm, struct cf_group *next)
 
 	if (member) {
 		synchronize_rcu();
-		if (!cf_mutated(MUTATE_fpr_leave_unflushed)) {
-			count_vm_event(FPR_LEAVE_FLUSH);
-			cf_group_flush(&group->ctx);
-		}
+		cf_group_flush_left(group);
 		cf_group_unlist(group, member);
 		if (atomic_dec_and_test(&ctx->leaving))
 			wake_up_var(&ctx->leaving);
@@ -422,8 +427,8 @@ void __cf_group_exit(struct mm_struct *mm)
  */
 void __cf_exec_failed(struct mm_struct *mm)
 {
-	if (!cf_mutated(MUTATE_fpr_exec_kept))
-		__cf_group_exit(mm);
+	CF_MUTATION(fpr_exec_kept, return);
+	__cf_group_exit(mm);
 }
 
 /**
@@ -532,8 +537,7 @@ int cf_group_choose(unsigned long kind)
  */
 void cf_group_leave(struct mm_struct *mm)
 {
-	if (cf_mutated(MUTATE_fpr_creds_ignored))
-		return;
+	CF_MUTATION(fpr_creds_ignored, return);
 	if (cf_is_mapping_only(mm))
 		cf_group_wait(mm);
 	else

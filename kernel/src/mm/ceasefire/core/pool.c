@@ -58,11 +58,15 @@ static bool cf_pool_add(struct cf_ctx *ctx, u64 tag, struct page *page,
 	unsigned long flags;
 	bool full;
 
+	CF_MUTATION_IF(fpr_flush_in_free, ctx->mm,
+		       flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0,
+					  false); return false);
 	full = cf_charge_hold(page, order);
 	if (order)
 		list = &ctx->large;
-	else if (writable && !cf_mutated(MUTATE_fpr_recycle_writable))
+	else if (writable)
 		list = &ctx->anon;
+	CF_MUTATION_IF(fpr_recycle_writable, !order, list = &ctx->single);
 
 	spin_lock_irqsave(&ctx->lock, flags);
 	/*
@@ -101,16 +105,20 @@ static bool cf_pool_hold(struct page *page, unsigned int order, bool writable)
 
 		if (likely(!ctx))
 			continue;
-		if (cf_mutated(MUTATE_fpr_flush_in_free) && ctx->mm) {
-			flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
-			continue;
-		}
 		held = cf_pool_add(ctx, tag, page, order, writable);
 		if (held)
 			trace_fpr_park(ctx->id, pfn, order);
 	}
 	rcu_read_unlock();
 	return held;
+}
+
+/* The same for one that leaves a pool: another context may still reach it. */
+static bool cf_pool_hold_again(struct page *page, unsigned int order,
+			       bool writable)
+{
+	CF_MUTATION(fpr_release_unchecked, return false);
+	return cf_pool_hold(page, order, writable);
 }
 
 /**
@@ -123,8 +131,7 @@ void cf_wipe(struct page *page, unsigned int order)
 {
 	unsigned int i, nr = 1U << order;
 
-	if (cf_mutated(MUTATE_fpr_unwiped))
-		return;
+	CF_MUTATION(fpr_unwiped, return);
 	debug_pagealloc_map_pages(page, nr);
 	kernel_poison_pages(page, nr);
 	if (want_init_on_free()) {
@@ -156,10 +163,8 @@ bool __cf_park(struct page *page, unsigned int order, int site)
 
 	if (likely(!tags))
 		return false;
-	if (cf_mutated_nth(MUTATE_fpr_no_park_page, site)) {
-		cf_charge_drop(page, order);
-		return false;
-	}
+	CF_MUTATION_NTH(fpr_no_park_page, site,
+			cf_charge_drop(page, order); return false);
 	if (cf_pool_hold(page, order, writable)) {
 		__count_vm_events(FPR_PARK, 1UL << order);
 		return true;
@@ -248,6 +253,7 @@ unsigned long cf_pool_release(struct list_head *list, struct cf_ctx *flushed,
 	struct page *page, *next;
 	unsigned long nr = 0;
 
+	CF_MUTATION(fpr_keep_tags, flushed = NULL);
 	list_for_each_entry_safe(page, next, list, lru) {
 		bool writable = page_private(page) & CF_PARKED_WRITABLE;
 		unsigned int order = cf_parked_order(page);
@@ -255,10 +261,9 @@ unsigned long cf_pool_release(struct list_head *list, struct cf_ctx *flushed,
 
 		list_del(&page->lru);
 		set_page_private(page, 0);
-		if (flushed && !cf_mutated(MUTATE_fpr_keep_tags))
+		if (flushed)
 			cf_tags_clear(pfn, 1UL << order, cleared);
-		if (!cf_mutated(MUTATE_fpr_release_unchecked) &&
-		    cf_pool_hold(page, order, writable)) {
+		if (cf_pool_hold_again(page, order, writable)) {
 			cf_account_parked(page, -(1L << order));
 			*again = true;
 			continue;
@@ -285,8 +290,8 @@ unsigned long cf_pool_release(struct list_head *list, struct cf_ctx *flushed,
  */
 bool __cf_folio_stale(struct folio *folio)
 {
-	return !cf_mutated(MUTATE_fpr_no_fuse_check) &&
-	       cf_frames_reached(folio_pfn(folio), folio_nr_pages(folio));
+	CF_MUTATION(fpr_no_fuse_check, return false);
+	return cf_frames_reached(folio_pfn(folio), folio_nr_pages(folio));
 }
 EXPORT_SYMBOL_GPL(__cf_folio_stale);	/* fuse may be a module */
 
@@ -303,8 +308,7 @@ void __cf_poisoned(unsigned long pfn)
 {
 	struct cf_ctx *ctx;
 
-	if (cf_mutated(MUTATE_fpr_no_poison_flush))
-		return;
+	CF_MUTATION(fpr_no_poison_flush, return);
 	/* The mark before the tag; see fpr_any_bad(). */
 	smp_mb();
 	rcu_read_lock();

@@ -44,32 +44,6 @@
 #define CF_PARKED_SHARE	32
 #define CF_STALE_SHARE		16
 
-static bool cf_drain_mutated(enum cf_drain_reason reason)
-{
-	switch (reason) {
-	case CF_BY_KSWAPD:
-		return cf_mutated(MUTATE_fpr_no_drain_kswapd);
-	case CF_BY_SHRINKER:
-		return cf_mutated(MUTATE_fpr_no_shrinker);
-	case CF_BY_RECLAIM:
-		return cf_mutated(MUTATE_fpr_no_drain_reclaim);
-	case CF_BY_OOM:
-		return cf_mutated(MUTATE_fpr_no_drain_oom);
-	case CF_BY_ISOLATE:
-		return cf_mutated(MUTATE_fpr_no_drain_isolate);
-	case CF_BY_PCP:
-		/* Also of reclaim that has found something, but not enough. */
-		return cf_mutated(MUTATE_fpr_no_drain_pcp) ||
-		       cf_mutated(MUTATE_fpr_no_drain_reclaim);
-	case CF_BY_COMPACT:
-		return cf_mutated(MUTATE_fpr_no_drain_compact);
-	case CF_BY_CGROUP:
-		return cf_mutated(MUTATE_fpr_no_drain_cgroup);
-	default:
-		return false;
-	}
-}
-
 /* Is the pool of a context worth a flush to the one who asks? */
 static bool cf_worth_it(struct cf_ctx *ctx, enum cf_drain_reason reason,
 			struct mem_cgroup *memcg)
@@ -98,8 +72,15 @@ static unsigned long cf_drain_pools(enum cf_drain_reason reason,
 	struct cf_ctx *ctx;
 	int round;
 
-	if (cf_drain_mutated(reason))
-		return 0;
+	CF_MUTATION_IF(fpr_no_drain_kswapd, reason == CF_BY_KSWAPD, return 0);
+	CF_MUTATION_IF(fpr_no_shrinker, reason == CF_BY_SHRINKER, return 0);
+	CF_MUTATION_IF(fpr_no_drain_reclaim,
+		       reason == CF_BY_RECLAIM || reason == CF_BY_PCP, return 0);
+	CF_MUTATION_IF(fpr_no_drain_oom, reason == CF_BY_OOM, return 0);
+	CF_MUTATION_IF(fpr_no_drain_isolate, reason == CF_BY_ISOLATE, return 0);
+	CF_MUTATION_IF(fpr_no_drain_pcp, reason == CF_BY_PCP, return 0);
+	CF_MUTATION_IF(fpr_no_drain_compact, reason == CF_BY_COMPACT, return 0);
+	CF_MUTATION_IF(fpr_no_drain_cgroup, reason == CF_BY_CGROUP, return 0);
 	for (round = 0; round < CF_DRAIN_ROUNDS && cf_parked(); round++) {
 		unsigned long id = 0;
 		bool again = false;
@@ -178,8 +159,8 @@ static struct cf_background cf_for_shrinker = {
  */
 void cf_limit_parked(void)
 {
-	if (unlikely(cf_parked() > READ_ONCE(cf_parked_limit)) &&
-	    !cf_mutated(MUTATE_fpr_no_total_limit))
+	CF_MUTATION(fpr_no_total_limit, return);
+	if (unlikely(cf_parked() > READ_ONCE(cf_parked_limit)))
 		queue_work(cf_wq, &cf_for_limit.work);
 }
 

@@ -130,8 +130,8 @@ bool cf_tag_is_stale(u64 tag, struct cf_ctx *ctx)
 {
 	if (!ctx || READ_ONCE(ctx->dead))
 		return false;
-	if (cf_mutated(MUTATE_fpr_credit_started) && ctx->mm)
-		return cf_tag_gen(tag) >= cf_started(ctx);
+	CF_MUTATION_IF(fpr_credit_started,
+		       ctx->mm, return cf_tag_gen(tag) >= cf_started(ctx));
 	/* Pairs with the release in cf_credit(). */
 	return cf_gen_stale(cf_tag_gen(tag), smp_load_acquire(&ctx->completed));
 }
@@ -180,7 +180,8 @@ void __cf_flush_completed(struct mm_struct *mm, u64 gen, bool full)
 {
 	struct cf_ctx *ctx = READ_ONCE(mm->cf);
 
-	if (ctx && (full || cf_mutated(MUTATE_fpr_credit_partial)))
+	CF_MUTATION(fpr_credit_partial, full = true);
+	if (ctx && full)
 		cf_credit(ctx, gen);
 }
 
@@ -311,16 +312,13 @@ static void cf_flush_shared(void)
 	struct cf_ctx *ctx;
 	unsigned long id;
 
-	if (cf_mutated(MUTATE_fpr_flush_everybody)) {
-		flush_tlb_all();
-		goto out;
-	}
+	CF_MUTATION(fpr_flush_everybody,
+		    flush_tlb_all(); cf_credit(&cf_shared, gen); return);
 	for (id = 0; (ctx = cf_ctx_next(&id)); cf_ctx_put(ctx)) {
 		if (ctx->mm && cf_is_owed(ctx))
 			flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
 		cond_resched();
 	}
-out:
 	cf_credit(&cf_shared, gen);
 }
 
@@ -448,7 +446,8 @@ static unsigned long cf_poll_time(void)
  */
 static bool cf_pay(struct cf_ctx *ctx)
 {
-	if (READ_ONCE(ctx->dead) || cf_mutated(MUTATE_fpr_no_drain_age)) {
+	CF_MUTATION(fpr_no_drain_age, ctx->catching_up.gen = 0; return true);
+	if (READ_ONCE(ctx->dead)) {
 		ctx->catching_up.gen = 0;
 		return true;
 	}
@@ -469,6 +468,13 @@ static bool cf_pay(struct cf_ctx *ctx)
 	return true;
 }
 
+/* Is something owed that no other work is queued for? */
+static bool cf_pays_again(struct cf_ctx *ctx)
+{
+	CF_MUTATION(fpr_no_drain_age, return false);
+	return !READ_ONCE(ctx->dead) && cf_is_owed(ctx) && !xchg(&ctx->owed, 1);
+}
+
 /*
  * What was left while this one paid is not paid. It was left after the
  * generation was taken, and half of the age counts from there.
@@ -485,8 +491,7 @@ static void cf_age_work(struct work_struct *work)
 	cf_release_clean(ctx);
 
 	xchg(&ctx->owed, 0);
-	if (READ_ONCE(ctx->dead) || cf_mutated(MUTATE_fpr_no_drain_age) ||
-	    !cf_is_owed(ctx) || xchg(&ctx->owed, 1)) {
+	if (!cf_pays_again(ctx)) {
 		cf_ctx_put(ctx);
 		return;
 	}
@@ -521,9 +526,8 @@ void cf_settle_soon(struct cf_ctx *ctx)
  */
 void cf_kick_drain(struct cf_ctx *ctx)
 {
-	if (work_pending(&ctx->drain) ||
-	    cf_mutated(MUTATE_fpr_no_drain_limit) ||
-	    !refcount_inc_not_zero(&ctx->ref))
+	CF_MUTATION(fpr_no_drain_limit, return);
+	if (work_pending(&ctx->drain) || !refcount_inc_not_zero(&ctx->ref))
 		return;
 	if (!queue_work(cf_wq, &ctx->drain))
 		cf_ctx_put(ctx);

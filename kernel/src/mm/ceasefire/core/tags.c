@@ -183,8 +183,7 @@ static void cf_tag_cover(u64 *slot, u64 stored)
 	u64 writable = stored & CF_TAG_WRITABLE;
 	u64 now = cf_shared_tag_now() | writable;
 
-	if (cf_mutated(MUTATE_fpr_no_cover))
-		return;
+	CF_MUTATION(fpr_no_cover, return);
 	while (now != stored) {
 		stored = now;
 		/* Whatever is there by now is covered, too. */
@@ -216,8 +215,7 @@ static bool cf_tag_frame(u64 *slot, u64 new, unsigned long *fresh)
 		stale = old && cf_tag_is_stale(old,
 					       cf_ctx_find(cf_tag_id(old)));
 		rcu_read_unlock();
-		if (other && cf_mutated(MUTATE_fpr_no_shared_tag))
-			stale = false;
+		CF_MUTATION_IF(fpr_no_shared_tag, other, stale = false);
 		next = cf_tag_combine(old, stale, new,
 				      stale && other ? cf_shared_tag_now() : 0);
 		if (next == old)

@@ -60,7 +60,8 @@ void __cf_tick(void)
 		return;
 	/* Freed by RCU; hard interrupts are read sides. */
 	ctx = READ_ONCE(mm->cf);
-	if (!ctx || cf_mutated(MUTATE_fpr_no_tick))
+	CF_MUTATION(fpr_no_tick, return);
+	if (!ctx)
 		return;
 	asid = this_cpu_read(cpu_tlbstate.loaded_mm_asid);
 	if (this_cpu_read(cpu_tlbstate.ctxs[asid].tlb_gen) >=
@@ -95,8 +96,7 @@ static bool cf_all_caught_up(struct mm_struct *mm, u64 gen)
 {
 	int cpu;
 
-	if (cf_mutated(MUTATE_fpr_no_tick))
-		return true;
+	CF_MUTATION(fpr_no_tick, return true);
 	for_each_online_cpu(cpu)
 		if (!cf_cpu_caught_up(mm, gen, cpu))
 			return false;

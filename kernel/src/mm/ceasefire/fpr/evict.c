@@ -88,8 +88,8 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	unsigned long fresh = 0;
 	u64 gen;
 
-	if (!(vma->vm_flags & VM_FPR) || !ctx ||
-	    cf_mutated(MUTATE_fpr_evict_untagged))
+	CF_MUTATION(fpr_evict_untagged, return);
+	if (!(vma->vm_flags & VM_FPR) || !ctx)
 		return;
 	/* The bit before the generation; see settle.c. */
 	smp_mb__after_atomic();
@@ -140,6 +140,20 @@ static int __init fpr_evict_init(void)
 }
 core_initcall(fpr_evict_init);
 
+/* Does it mean that here, or has root said so? */
+static bool fpr_evict_proven(void)
+{
+	CF_MUTATION(fpr_evict_unproven, return true);
+	return READ_ONCE(fpr_evict_skips);
+}
+
+/* Listeners hear of an eviction by its flush. */
+static bool fpr_evict_heard(struct mm_struct *mm)
+{
+	CF_MUTATION(fpr_evict_notifiers, return false);
+	return mm_has_notifiers(mm);
+}
+
 /* Why an entry that reclaim has cleared may be in a TLB; 0 if it is in none. */
 static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
 					       struct cf_ctx *ctx, pte_t pte)
@@ -149,25 +163,26 @@ static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
 
 	if (!READ_ONCE(fpr_enabled))
 		return FPR_EVICT_FLUSH_DISABLED;
-	if (!READ_ONCE(fpr_evict_skips) &&
-	    !cf_mutated(MUTATE_fpr_evict_unproven))
+	if (!fpr_evict_proven())
 		return FPR_EVICT_FLUSH_VENDOR;
-	if (pte_young(pte) && !cf_mutated(MUTATE_fpr_evict_young))
+	CF_MUTATION(fpr_evict_young, pte = pte_mkold(pte));
+	if (pte_young(pte))
 		return FPR_EVICT_FLUSH_YOUNG;
 	if (!migration_entry_supports_ad())
 		return FPR_EVICT_FLUSH_UNTRACKED;
-	if (mm_has_notifiers(mm) && !cf_mutated(MUTATE_fpr_evict_notifiers))
+	if (fpr_evict_heard(mm))
 		return FPR_EVICT_FLUSH_NOTIFIER;
 	if (PageAnon(pte_page(pte)) && mm_tlb_flush_pending(mm))
 		return FPR_EVICT_FLUSH_PENDING;
 	rcu_read_lock();
 	stale = cf_frame_owner(pte_pfn(pte), NULL);
 	rcu_read_unlock();
-	if (stale && !cf_mutated(MUTATE_fpr_evict_stale))
+	CF_MUTATION(fpr_evict_stale, stale = false);
+	if (stale)
 		return FPR_EVICT_FLUSH_STALE;
-	if ((cf_is_owed_for(ctx, READ_ONCE(ctx->untracked)) ||
-	     cf_is_owed_for(ctx, READ_ONCE(ctx->born))) &&
-	    !cf_mutated(MUTATE_fpr_evict_untracked))
+	CF_MUTATION(fpr_evict_untracked, return 0);
+	if (cf_is_owed_for(ctx, READ_ONCE(ctx->untracked)) ||
+	    cf_is_owed_for(ctx, READ_ONCE(ctx->born)))
 		return FPR_EVICT_FLUSH_UNTRACKED;
 	return 0;
 }
@@ -219,7 +234,8 @@ bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
  */
 bool __fpr_looks_at(struct vm_area_struct *vma)
 {
-	return vma->vm_flags & VM_FPR && !cf_mutated(MUTATE_fpr_evict_unseen);
+	CF_MUTATION(fpr_evict_unseen, return false);
+	return vma->vm_flags & VM_FPR;
 }
 
 /**
@@ -236,8 +252,8 @@ bool __fpr_looks_at(struct vm_area_struct *vma)
 bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 		       pte_t *pte)
 {
-	if (vma_has_recency(vma) || !(vma->vm_flags & VM_FPR) ||
-	    cf_mutated(MUTATE_fpr_evict_counted))
+	CF_MUTATION(fpr_evict_counted, return false);
+	if (vma_has_recency(vma) || !(vma->vm_flags & VM_FPR))
 		return false;
 	ptep_test_and_clear_young(vma, address, pte);
 	return true;
@@ -246,8 +262,7 @@ bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 /* One flush for all whose bits were cleared until now. */
 static void fpr_evict_settle(struct cf_ctx *ctx)
 {
-	if (ctx == &cf_shared && cf_mutated(MUTATE_fpr_evict_unsettled))
-		return;
+	CF_MUTATION_IF(fpr_evict_unsettled, ctx == &cf_shared, return);
 	atomic_set(&ctx->kept, 0);
 	if (cf_flush_found(ctx))
 		count_vm_event(FPR_EVICT_SETTLE);
@@ -259,9 +274,9 @@ static struct cf_ctx *fpr_evict_owner(struct folio *folio)
 	unsigned long pfn = folio_pfn(folio), i;
 	struct cf_ctx *ctx = NULL;
 
+	CF_MUTATION(fpr_evict_stale, return NULL);
 	if (!folio_mapped(folio) || !cf_frames_tagged(pfn) ||
-	    !READ_ONCE(fpr_enabled) || !READ_ONCE(fpr_evict_skips) ||
-	    cf_mutated(MUTATE_fpr_evict_stale))
+	    !READ_ONCE(fpr_enabled) || !READ_ONCE(fpr_evict_skips))
 		return NULL;
 	for (i = 0; i < folio_nr_pages(folio) && !ctx; i++)
 		ctx = cf_frame_owner(pfn + i, NULL);
@@ -295,10 +310,10 @@ bool __fpr_evict_later(struct folio *folio, int priority)
 		if (kept >= enough)
 			fpr_evict_settle(ctx);
 		else
-			later = priority > FPR_EVICT_NOTHING &&
-				!cf_mutated(MUTATE_fpr_evict_now);
-		if (later && kept == FPR_EVICT_SOON &&
-		    !cf_mutated(MUTATE_fpr_evict_unsettled))
+			later = priority > FPR_EVICT_NOTHING;
+		CF_MUTATION(fpr_evict_now, later = false);
+		CF_MUTATION(fpr_evict_unsettled, kept = 0);
+		if (later && kept == FPR_EVICT_SOON)
 			cf_settle_soon(ctx);
 	}
 	rcu_read_unlock();
@@ -319,8 +334,8 @@ bool __fpr_evict_waits(struct folio *folio)
 {
 	bool waits;
 
-	if (folio_test_active(folio) || folio_test_referenced(folio) ||
-	    cf_mutated(MUTATE_fpr_evict_youngest))
+	CF_MUTATION(fpr_evict_youngest, return false);
+	if (folio_test_active(folio) || folio_test_referenced(folio))
 		return false;
 	rcu_read_lock();
 	waits = fpr_evict_owner(folio);

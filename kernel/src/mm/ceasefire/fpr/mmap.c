@@ -112,6 +112,13 @@ static struct vm_area_struct *fpr_vma_take(struct cf_ctx *ctx,
 	return vma;
 }
 
+/* userfaultfd can ask for the faults of shared memory that is in the cache. */
+static bool fpr_may_prefault(struct vm_area_struct *vma)
+{
+	CF_MUTATION(fpr_present_shared, return true);
+	return !shmem_mapping(vma->vm_file->f_mapping);
+}
+
 /*
  * Map what is in the page cache, as the fault of one of its pages would do with
  * those around it: the same function, which knows the end of the file, locks
@@ -120,9 +127,8 @@ static struct vm_area_struct *fpr_vma_take(struct cf_ctx *ctx,
  *
  * Only where the page table is there (the arena keeps them), so that nothing is
  * allocated. Not for writable mappings: a write would meet an entry, and its
- * copy need a flush. Not for shared memory: userfaultfd can ask for the faults
- * of pages that are in the cache. The mapping is in the trees, so truncation
- * finds the entries, and nobody else finds it before mmap_lock is dropped.
+ * copy need a flush. The mapping is in the trees, so truncation finds the
+ * entries, and nobody else finds it before mmap_lock is dropped.
  */
 static void fpr_map_present(struct vm_area_struct *vma)
 {
@@ -134,8 +140,7 @@ static void fpr_map_present(struct vm_area_struct *vma)
 
 	if (pages > FPR_PRESENT_PAGES || !fpr_vma_eligible(vma) ||
 	    !(vma->vm_flags & VM_READ) || vma->vm_flags & VM_LOCKED ||
-	    (shmem_mapping(vma->vm_file->f_mapping) &&
-	     !cf_mutated(MUTATE_fpr_present_shared)) ||
+	    !fpr_may_prefault(vma) ||
 	    pmd_addr_end(addr, vma->vm_end) != vma->vm_end)
 		return;
 	pmd = mm_find_pmd(vma->vm_mm, addr);
@@ -157,11 +162,18 @@ static bool fpr_is_lone_hole(struct vma_iterator *vmi, unsigned long addr,
 
 	if (mas_walk(mas) || mas->index >= addr || mas->last < end - 1)
 		return false;
-	if (mas->last > end - 1 || cf_mutated(MUTATE_fpr_never_merged))
+	CF_MUTATION(fpr_never_merged, return true);
+	if (mas->last > end - 1)
 		return true;
 	/* The usual neighbour is that of the mapping before, above this one. */
 	next = find_vma(current->mm, end);
 	return next && next->vm_pgoff != pgoff + ((end - addr) >> PAGE_SHIFT);
+}
+
+static bool fpr_single_excluded(vm_flags_t vm_flags)
+{
+	CF_MUTATION(fpr_present_writable, vm_flags &= ~VM_WRITE);
+	return vm_flags & FPR_MMAP_EXCLUDES;
 }
 
 /**
@@ -180,16 +192,14 @@ unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 				unsigned long len, vm_flags_t vm_flags,
 				unsigned long pgoff)
 {
+	VMA_ITERATOR(vmi, current->mm, addr);
 	bool maywrite = is_shared_maywrite(vm_flags);
 	struct mm_struct *mm = current->mm;
 	unsigned long end = addr + len;
 	struct vm_area_struct *vma;
-	vm_flags_t no = cf_mutated(MUTATE_fpr_present_writable) ?
-			FPR_MMAP_EXCLUDES & ~VM_WRITE : FPR_MMAP_EXCLUDES;
-	VMA_ITERATOR(vmi, mm, addr);
 	int error;
 
-	if (!file || vm_flags & no || len >= PMD_SIZE ||
+	if (!file || fpr_single_excluded(vm_flags) || len >= PMD_SIZE ||
 	    !arch_validate_flags(vm_flags) ||
 	    !may_expand_vm(mm, vm_flags, len >> PAGE_SHIFT) ||
 	    !fpr_is_lone_hole(&vmi, addr, end, pgoff))

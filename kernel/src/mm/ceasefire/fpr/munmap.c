@@ -33,8 +33,9 @@
 
 static bool fpr_single_simple(struct vm_area_struct *vma)
 {
-	return (!(vma->vm_flags & FPR_SINGLE_EXCLUDES) &&
-		!userfaultfd_armed(vma)) || cf_mutated(MUTATE_fpr_single_any);
+	CF_MUTATION(fpr_single_any, return true);
+	return !(vma->vm_flags & FPR_SINGLE_EXCLUDES) &&
+	       !userfaultfd_armed(vma);
 }
 
 static bool fpr_single_eligible(struct cf_ctx *ctx, struct vm_area_struct *vma,
@@ -137,8 +138,8 @@ void __fpr_munmap_prepare(struct vma_munmap_struct *vms)
 		vms->fpr_keep = true;
 		break;
 	case CF_RANGE_STRADDLES:
-		if (!cf_mutated(MUTATE_fpr_no_munmap_prepare))
-			cf_arena_settle(ctx);
+		CF_MUTATION(fpr_no_munmap_prepare, return);
+		cf_arena_settle(ctx);
 		break;
 	}
 }

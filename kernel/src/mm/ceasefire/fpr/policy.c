@@ -65,6 +65,12 @@ static bool fpr_file_eligible(struct file *file)
 /* Anonymous memory that is shared, or grows by itself. */
 #define FPR_ANON_EXCLUDES	(MAP_SHARED | MAP_GROWSDOWN)
 
+static bool fpr_may_execute(vm_flags_t vm_flags)
+{
+	CF_MUTATION(fpr_allow_exec, return false);
+	return vm_flags & VM_EXEC;
+}
+
 /**
  * fpr_vma_eligible() - are the pages of a mapping what FPR can handle?
  * @vma: the mapping
@@ -78,12 +84,11 @@ static bool fpr_file_eligible(struct file *file)
  */
 bool fpr_vma_eligible(struct vm_area_struct *vma)
 {
-	const vm_flags_t no = cf_mutated(MUTATE_fpr_allow_exec) ?
-			      VM_SPECIAL | VM_HUGETLB :
-			      VM_SPECIAL | VM_HUGETLB | VM_EXEC;
+	vm_flags_t no = VM_SPECIAL | VM_HUGETLB | VM_EXEC | ARCH_VM_PKEY_FLAGS;
 
+	CF_MUTATION(fpr_allow_exec, no &= ~VM_EXEC);
+	CF_MUTATION(fpr_allow_keyed, no &= ~ARCH_VM_PKEY_FLAGS);
 	return (vma->vm_flags & (VM_FPR | no)) == VM_FPR &&
-	       (!vma_pkey(vma) || cf_mutated(MUTATE_fpr_allow_keyed)) &&
 	       (vma_is_anonymous(vma) ||
 		vma->vm_ops->map_pages == filemap_map_pages);
 }
@@ -121,7 +126,7 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 	if (file ? !fpr_file_eligible(file) : flags & FPR_ANON_EXCLUDES)
 		goto no;
 	why = FPR_MAP_INELIGIBLE_EXEC;
-	if (*vm_flags & VM_EXEC && !cf_mutated(MUTATE_fpr_allow_exec))
+	if (fpr_may_execute(*vm_flags))
 		goto no;
 	why = FPR_MAP_INELIGIBLE_ADDRESS;
 	if (addr || flags & (MAP_FIXED | MAP_32BIT) || in_compat_syscall())
@@ -155,11 +160,18 @@ no:
  */
 void __fpr_mapped(struct vm_area_struct *vma)
 {
-	if (!(vma->vm_flags & VM_FPR) || fpr_vma_eligible(vma) ||
-	    cf_mutated(MUTATE_fpr_no_mapped))
+	CF_MUTATION(fpr_no_mapped, return);
+	if (!(vma->vm_flags & VM_FPR) || fpr_vma_eligible(vma))
 		return;
 	vm_flags_clear(vma, VM_FPR);
 	count_vm_event(FPR_MAP_INELIGIBLE_FILE);
+}
+
+/* Is there a tag that says the whole generation? */
+static bool fpr_can_tag(u64 gen)
+{
+	CF_MUTATION(fpr_gen_cut, return true);
+	return likely(cf_gen_fits(gen));
 }
 
 /* The tag of what a context leaves now, and that it owes for that; 0: none. */
@@ -167,7 +179,7 @@ static u64 fpr_tag_now(struct cf_ctx *ctx)
 {
 	u64 gen = cf_started(ctx);
 
-	if (unlikely(!cf_gen_fits(gen)) && !cf_mutated(MUTATE_fpr_gen_cut))
+	if (!fpr_can_tag(gen))
 		return 0;
 	/* Before the first tag: a tag that nobody owes for is never settled. */
 	cf_owe(ctx, gen);
@@ -200,7 +212,8 @@ static bool fpr_any_bad(struct page *page, unsigned long nr)
 	smp_mb__after_atomic();
 	for (; nr--; page++)
 		bad |= PageHWPoison(page);
-	return bad && !cf_mutated(MUTATE_fpr_poison_unseen);
+	CF_MUTATION(fpr_poison_unseen, return false);
+	return bad;
 }
 
 /*
@@ -210,13 +223,18 @@ static bool fpr_any_bad(struct page *page, unsigned long nr)
  */
 #define FPR_GATHER_MAX	16384
 
+static bool fpr_gather_too_many(unsigned long pages)
+{
+	CF_MUTATION(fpr_gather_unbounded, return false);
+	return pages > FPR_GATHER_MAX;
+}
+
 /* Tag all frames that the gather holds, @pages of them; or why not, else 0. */
 static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
 					 struct cf_ctx *ctx,
 					 unsigned long *pages)
 {
 	struct cf_ctx *owner = cf_tag_ctx(ctx);
-	struct cf_ctx *self = cf_mutated(MUTATE_fpr_group_anon) ? owner : ctx;
 	struct mmu_gather_batch *batch;
 	/* Of files, and of anonymous pages, which are not for a group. */
 	unsigned long fresh[2] = { };
@@ -225,6 +243,7 @@ static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
 
 	if (owner != ctx)
 		cf_note_left(ctx);
+	CF_MUTATION(fpr_group_anon, ctx = owner);
 	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
 		unsigned int i;
 
@@ -239,12 +258,11 @@ static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
 				     ENCODED_PAGE_BIT_NR_PAGES_NEXT))
 				nr = encoded_nr_pages(batch->encoded_pages[++i]);
 			if (!tags[anon])
-				tags[anon] = anon ? fpr_tag_now(self) |
+				tags[anon] = anon ? fpr_tag_now(ctx) |
 						    CF_TAG_WRITABLE :
 						    fpr_tag_now(owner);
 			*pages += nr;
-			if (*pages > FPR_GATHER_MAX &&
-			    !cf_mutated(MUTATE_fpr_gather_unbounded))
+			if (fpr_gather_too_many(*pages))
 				why = FPR_FLUSH_LIMIT;
 			else if (!cf_tag_id(tags[anon]) ||
 				 !cf_tag_frames(page_to_pfn(page), nr,
@@ -255,7 +273,7 @@ static enum vm_event_item fpr_tag_gather(struct mmu_gather *tlb,
 		}
 	}
 	atomic_long_add(fresh[false], &owner->stale);
-	atomic_long_add(fresh[true], &self->stale);
+	atomic_long_add(fresh[true], &ctx->stale);
 	return why;
 }
 
@@ -288,8 +306,7 @@ static bool fpr_stale_too_many(struct mmu_gather *tlb)
 	struct cf_ctx *ctx = tlb->mm->cf;
 	bool too_many;
 
-	if (cf_mutated(MUTATE_fpr_no_stale_limit))
-		return false;
+	CF_MUTATION(fpr_no_stale_limit, return false);
 	if (atomic_long_read(&ctx->stale) > limit) {
 		/* First, so that what is left meanwhile counts. */
 		atomic_long_set(&ctx->stale, 0);
@@ -302,32 +319,62 @@ static bool fpr_stale_too_many(struct mmu_gather *tlb)
 	return too_many;
 }
 
+/* Has an munmap() marked the gather, so that it may skip (I5)? */
+static bool fpr_is_marked(struct mmu_gather *tlb)
+{
+	CF_MUTATION(fpr_skip_forced, return tlb->fpr || tlb->mm->cf);
+	return tlb->fpr;
+}
+
+/* Does the process leave nothing to what it maps next? */
+static bool fpr_leaves_nothing(struct mm_struct *mm)
+{
+	CF_MUTATION(fpr_mapping_skips, return false);
+	return cf_is_mapping_only(mm);
+}
+
+/* Does the gather need a flush for page tables, or one of everything? */
+static bool fpr_frees_tables(struct mmu_gather *tlb)
+{
+	CF_MUTATION(fpr_allow_tables, return false);
+	return tlb->freed_tables || tlb->unshared_tables ||
+	       tlb->need_flush_all || tlb->cleared_pmds || tlb->cleared_puds ||
+	       tlb->cleared_p4ds;
+}
+
+/* Listeners hear of invalidations from flush_tlb_mm_range() only. */
+static bool fpr_is_heard(struct mm_struct *mm)
+{
+	CF_MUTATION(fpr_ignore_notifiers, return false);
+	return mm_has_notifiers(mm);
+}
+
 /* Why a marked gather must flush; 0 if nothing is in the way of a skip. */
 static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
 {
 	enum fpr_unsafe unsafe = tlb->fpr_unsafe;
 
+	CF_MUTATION_IF(fpr_skip_forced, !tlb->fpr, return 0);
+	CF_MUTATION_IF(fpr_allow_dirty, unsafe == FPR_UNSAFE_DIRTY,
+		       unsafe = FPR_SAFE);
+	CF_MUTATION_IF(fpr_allow_anon, unsafe == FPR_UNSAFE_ANON,
+		       unsafe = FPR_SAFE);
 	if (!READ_ONCE(fpr_enabled))
 		return FPR_FLUSH_DISABLED;
-	if (cf_is_mapping_only(tlb->mm) &&
-	    !cf_mutated(MUTATE_fpr_mapping_skips))
+	if (fpr_leaves_nothing(tlb->mm))
 		return FPR_FLUSH_CONTEXT;
-	if (unsafe == FPR_UNSAFE_DIRTY && !cf_mutated(MUTATE_fpr_allow_dirty))
+	if (unsafe == FPR_UNSAFE_DIRTY)
 		return FPR_FLUSH_DIRTY;
-	if (unsafe == FPR_UNSAFE_ANON && !cf_mutated(MUTATE_fpr_allow_anon))
+	if (unsafe == FPR_UNSAFE_ANON)
 		return FPR_FLUSH_ANON;
 	if (unsafe == FPR_UNSAFE_SPECIAL)
 		return FPR_FLUSH_SPECIAL;
 	/* tlb_finish_mmu() found another gather of this process under way. */
 	if (tlb->fullmm)
 		return FPR_FLUSH_NESTED;
-	if ((tlb->freed_tables || tlb->unshared_tables || tlb->need_flush_all ||
-	     tlb->cleared_pmds || tlb->cleared_puds || tlb->cleared_p4ds) &&
-	    !cf_mutated(MUTATE_fpr_allow_tables))
+	if (fpr_frees_tables(tlb))
 		return FPR_FLUSH_TABLES;
-	/* Listeners hear of invalidations from flush_tlb_mm_range() only. */
-	if (mm_has_notifiers(tlb->mm) &&
-	    !cf_mutated(MUTATE_fpr_ignore_notifiers))
+	if (fpr_is_heard(tlb->mm))
 		return FPR_FLUSH_NOTIFIER;
 	/*
 	 * Nobody to interrupt: the local flush is cheap and leaves no debt.
@@ -358,14 +405,11 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	unsigned long pages = 0;
 	enum vm_event_item why;
 
-	if (likely(!tlb->fpr)) {
-		if (!cf_mutated(MUTATE_fpr_skip_forced) || !ctx)
-			return false;
-	} else {
-		why = fpr_must_flush(tlb);
-		if (why)
-			goto flush;
-	}
+	if (likely(!fpr_is_marked(tlb)))
+		return false;
+	why = fpr_must_flush(tlb);
+	if (why)
+		goto flush;
 	/* Entries cleared before the generation; see settle.c. */
 	smp_mb();
 	fpr_skip_pause();

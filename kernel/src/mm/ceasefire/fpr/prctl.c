@@ -59,8 +59,7 @@ int fpr_prctl(unsigned long operation, unsigned long arg3, unsigned long arg4,
  */
 void __fpr_exec_secure(struct mm_struct *mm)
 {
-	if (cf_mutated(MUTATE_fpr_auto_secure))
-		return;
+	CF_MUTATION(fpr_auto_secure, return);
 	WRITE_ONCE(mm->fpr_auto, 0);
 	cf_group_leave(mm);
 }

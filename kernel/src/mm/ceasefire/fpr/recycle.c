@@ -29,8 +29,7 @@ static bool fpr_frame_suits(struct page *page, gfp_t gfp)
 {
 	int nid = page_to_nid(page);
 
-	if (cf_mutated(MUTATE_fpr_recycle_anywhere))
-		return !PageHWPoison(page);
+	CF_MUTATION(fpr_recycle_anywhere, return !PageHWPoison(page));
 #ifdef CONFIG_NUMA
 	if (current->mempolicy || cpuset_do_page_mem_spread())
 		return false;
@@ -57,8 +56,15 @@ static bool fpr_frame_suits(struct page *page, gfp_t gfp)
  */
 static bool fpr_has_keys(struct cf_ctx *ctx)
 {
-	return READ_ONCE(ctx->keyed) &&
-	       !cf_mutated(MUTATE_fpr_recycle_keyed);
+	CF_MUTATION(fpr_recycle_keyed, return false);
+	return READ_ONCE(ctx->keyed);
+}
+
+/* What is faulted in for another process leaves its translations there. */
+static bool fpr_is_own_fault(struct mm_struct *mm)
+{
+	CF_MUTATION(fpr_recycle_remote, return true);
+	return mm == current->mm;
 }
 
 /* Take a frame out of one of the lists of a pool. */
@@ -129,8 +135,8 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
 
 	if (!current->fpr_mapping)
 		return NULL;
-	if (current->fpr_mapping != mapping &&
-	    !cf_mutated(MUTATE_fpr_recycle_any))
+	CF_MUTATION(fpr_recycle_any, mapping = current->fpr_mapping);
+	if (current->fpr_mapping != mapping)
 		return NULL;
 	ctx = current->mm->cf;
 	if (!ctx || cf_is_mapping_only(current->mm))
@@ -171,10 +177,9 @@ struct folio *__fpr_recycle_anon(struct vm_fault *vmf, bool zero)
 	if ((vma->vm_flags & (VM_FPR | VM_WRITE | VM_SHADOW_STACK)) !=
 	    (VM_FPR | VM_WRITE) || !ctx || vma_policy(vma) || cf_is_mapping_only(mm))
 		return NULL;
-	if (mm != current->mm && !cf_mutated(MUTATE_fpr_recycle_remote))
+	if (!fpr_is_own_fault(mm))
 		return NULL;
-	if (cf_mutated(MUTATE_fpr_group_anon) && ctx->group)
-		ctx = ctx->group;
+	CF_MUTATION_IF(fpr_group_anon, ctx->group, ctx = ctx->group);
 	/* Not from a group: whoever else could reach it could read it. */
 	page = fpr_pool_get(ctx, &ctx->anon, gfp) ?:
 	       fpr_pool_get(ctx, &ctx->single, gfp);
@@ -200,7 +205,6 @@ struct folio *__fpr_recycle_anon(struct vm_fault *vmf, bool zero)
 void __fpr_fault_begin(struct vm_area_struct *vma)
 {
 	if (vma->vm_flags & VM_FPR && vma->vm_file && vma_is_accessible(vma) &&
-	    (vma->vm_mm == current->mm ||
-	     cf_mutated(MUTATE_fpr_recycle_remote)))
+	    fpr_is_own_fault(vma->vm_mm))
 		current->fpr_mapping = vma->vm_file->f_mapping;
 }

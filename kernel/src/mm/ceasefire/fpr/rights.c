@@ -34,7 +34,8 @@
 /* Pay what a process owes for its skips; mmap_lock is held for writing. */
 static void fpr_flush_skips(struct cf_ctx *ctx)
 {
-	if (cf_owes_skips(ctx) && !cf_mutated(MUTATE_fpr_no_mprotect))
+	CF_MUTATION(fpr_no_mprotect, return);
+	if (cf_owes_skips(ctx))
 		cf_flush(ctx);
 }
 
@@ -43,12 +44,11 @@ static bool fpr_rights_shrink(struct vm_area_struct *vma, vm_flags_t old)
 {
 	vm_flags_t now = vma->vm_flags;
 
-	if (cf_mutated(MUTATE_fpr_protect_marked) && !vma->vm_file &&
-	    !(now & VM_FPR))
-		return false;
+	CF_MUTATION_IF(fpr_protect_marked,
+		       !vma->vm_file && !(now & VM_FPR), return false);
+	CF_MUTATION(fpr_protect_any, return true);
 	return old & ~now & FPR_STALE_RIGHTS ||
-	       (old ^ now) & ARCH_VM_PKEY_FLAGS ||
-	       cf_mutated(MUTATE_fpr_protect_any);
+	       (old ^ now) & ARCH_VM_PKEY_FLAGS;
 }
 
 /**
@@ -110,8 +110,8 @@ void __fpr_placed(unsigned long addr, unsigned long len, enum cf_claim who,
 
 	if (!ctx)
 		return;
-	if (unlikely(vm_flags & ARCH_VM_PKEY_FLAGS) &&
-	    !cf_mutated(MUTATE_fpr_no_key_notice)) {
+	CF_MUTATION(fpr_no_key_notice, vm_flags &= ~ARCH_VM_PKEY_FLAGS);
+	if (unlikely(vm_flags & ARCH_VM_PKEY_FLAGS)) {
 		WRITE_ONCE(ctx->keyed, true);
 		fpr_flush_skips(ctx);
 	}
@@ -133,7 +133,8 @@ void __fpr_swap_out(struct folio *folio)
 {
 	unsigned long pfn = folio_pfn(folio), i;
 
-	if (!cf_frames_tagged(pfn) || cf_mutated(MUTATE_fpr_no_swap_flush))
+	CF_MUTATION(fpr_no_swap_flush, return);
+	if (!cf_frames_tagged(pfn))
 		return;
 	for (i = 0; i < folio_nr_pages(folio); i++) {
 		struct cf_ctx *ctx;
@@ -177,8 +178,7 @@ bool __fpr_ksm_mergeable(struct page *page)
 {
 	struct cf_ctx *ctx;
 
-	if (cf_mutated(MUTATE_fpr_no_ksm_check))
-		return true;
+	CF_MUTATION(fpr_no_ksm_check, return true);
 	rcu_read_lock();
 	ctx = cf_frame_owner(page_to_pfn(page), NULL);
 	if (ctx && cf_flush_found(ctx))
