@@ -10,7 +10,8 @@
  *   pool.c	parked frames: in by the free side, out by release
  *   account.c	their number, for all who want to see it
  *   charge.c	the control groups that pay for them
- *   settle.c	generations, debts and drains
+ *   debt.c	generations, and what is owed
+ *   settle.c	the flushes that pay, and drains
  *   pressure.c	drains for those who need memory
  *   tick.c	debts paid by the ticks of the CPUs, without interrupts
  *   arena.c	addresses that wait, and left-over page tables
@@ -239,8 +240,7 @@ static inline unsigned long cf_charged(struct mem_cgroup *memcg)
 /* pressure.c */
 void cf_limit_parked(void);
 
-/* settle.c */
-extern struct workqueue_struct *cf_wq;
+/* debt.c */
 u64 cf_started(struct cf_ctx *ctx);
 struct cf_ctx *cf_tag_ctx(struct cf_ctx *ctx);
 u64 cf_shared_tag_now(void);
@@ -248,12 +248,16 @@ u64 cf_shared_take_generation(void);
 void cf_start_generations(struct mm_struct *mm);
 bool cf_tag_is_stale(u64 tag, struct cf_ctx *ctx);
 void cf_credit(struct cf_ctx *ctx, u64 gen);
+unsigned long cf_debt_age(void);
 void cf_owe(struct cf_ctx *ctx, u64 gen);
 void cf_owe_young(struct cf_ctx *ctx, u64 gen);
 bool cf_is_owed_for(struct cf_ctx *ctx, u64 newest);
 bool cf_is_owed(struct cf_ctx *ctx);
 void cf_note_left(struct cf_ctx *ctx);
 bool cf_owes_skips(struct cf_ctx *ctx);
+
+/* settle.c */
+extern struct workqueue_struct *cf_wq;
 void cf_flush(struct cf_ctx *ctx);
 bool cf_flush_found(struct cf_ctx *ctx);
 void cf_settle(struct cf_ctx *ctx, enum cf_drain_reason reason);

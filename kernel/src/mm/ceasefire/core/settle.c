@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Settling: generations, debts, and the flushes that pay for them.
+ * Settling: the flushes that pay for debts (debt.c), and when they are sent.
  *
- * A context owes a flush from its first skip on. It is paid by any full flush
- * of the process (fork, a large mprotect(), ...), or by a drain. A drain takes
- * the parked frames, flushes once, and returns the frames to the allocator. It
- * runs when
+ * A drain takes the parked frames, flushes once, and returns the frames to the
+ * allocator. It runs when
  *
  *   limit	the pool of a context is full		work item
  *   age	something was owed for a while		work item, by ticks
@@ -15,20 +13,7 @@
  * in number and time (I6). Age also bounds for how long a CPU may keep a
  * translation that munmap() has removed.
  *
- * Ordering, all of it about one question: is a flush that is credited newer
- * than the cleared entries?
- *
- *   skip (fpr.c)			flush
- *   clear entries			A: number N = ++started
- *   smp_mb()				B: IPIs, all CPUs flush
- *   gen = started			C: completed = max(completed, N)
- *   tag the frames			(release; pairs with the acquire in
- *   drop the references		 cf_tag_is_stale())
- *
- * If the tag is judged clean, gen < completed = N for some flush, so A came
- * after "gen = started", and the entries were cleared before B began.
- *
- * Age work against skip: the skip first notes cf_ctx.skipped, then sees
+ * Age work against skip (cf_owe()): the skip first notes cf_ctx.skipped, then sees
  * @owed == 1 and queues nothing, or sets it and queues the work. The work sets
  * @owed = 0 before it reads @skipped for the last time. xchg() on both sides is
  * a full barrier, so either the work sees the skip and goes on, or the skip
@@ -48,9 +33,11 @@
  * or later. The same holds where another process makes the tag a shared one:
  * cf_tag_cover() reads the generation after it has seen the tag of X.
  *
- * Locks: none held while flushing. Callers: see the table.
+ * Locks: cf_ctx.settling, so that a context has one drain at a time. Nothing is
+ * allocated under it: reclaim drains, too.
+ * Callers: the mechanisms (cf_flush()), context.c, group.c, pool.c, pressure.c,
+ * and see the table.
  */
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/vmstat.h>
 
@@ -61,246 +48,6 @@
 #include "core.h"
 
 struct workqueue_struct *cf_wq;
-
-/**
- * cf_started() - number of the newest flush that was requested
- * @ctx: the context
- *
- * Return: the generation to tag a skip with.
- */
-u64 cf_started(struct cf_ctx *ctx)
-{
-	return atomic64_read(ctx->mm ? &ctx->mm->context.tlb_gen :
-				       &ctx->started);
-}
-
-/**
- * cf_tag_ctx() - what the frames that a process leaves are tagged with
- * @ctx: context of the process
- *
- * A process whose threads differ in their rights shares nothing (recycle.c).
- *
- * Context: RCU read side, which lasts until the tags are written (group.c).
- * Return: its group, or itself.
- */
-struct cf_ctx *cf_tag_ctx(struct cf_ctx *ctx)
-{
-	struct cf_ctx *group = READ_ONCE(ctx->group);
-
-	return group && !READ_ONCE(ctx->keyed) ? group : ctx;
-}
-
-/**
- * cf_start_generations() - a process starts to use FPR
- * @mm: the process
- *
- * Debug builds: let it be one that has flushed very often. CPUs that find
- * themselves many generations behind flush everything.
- */
-void cf_start_generations(struct mm_struct *mm)
-{
-#ifdef CONFIG_CEASEFIRE_DEBUG
-	u64 now = atomic64_read(&mm->context.tlb_gen);
-	u64 first = READ_ONCE(cf_first_generation);
-
-	if (now < first)
-		atomic64_add(first - now, &mm->context.tlb_gen);
-#endif
-}
-
-/**
- * cf_shared_tag_now() - tag of the shared context
- *
- * Return: the tag for a frame whose entries were cleared before the call.
- */
-u64 cf_shared_tag_now(void)
-{
-	return cf_tag_make(CF_ID_SHARED, cf_started(&cf_shared));
-}
-
-/**
- * cf_tag_is_stale() - may a CPU still reach a frame through its tag?
- * @tag: tag of the frame
- * @ctx: its context, NULL if that is gone
- *
- * Context: any, RCU read side.
- * Return: true if it may.
- */
-bool cf_tag_is_stale(u64 tag, struct cf_ctx *ctx)
-{
-	if (!ctx || READ_ONCE(ctx->dead))
-		return false;
-	CF_MUTATION_IF(fpr_credit_started,
-		       ctx->mm, return cf_tag_gen(tag) >= cf_started(ctx));
-	/* Pairs with the release in cf_credit(). */
-	return cf_gen_stale(cf_tag_gen(tag), smp_load_acquire(&ctx->completed));
-}
-
-/**
- * cf_credit() - a full flush has completed
- * @ctx: the context
- * @gen: number of the flush
- *
- * Flushes may complete out of order, so the newest wins. cmpxchg orders the
- * store after the acknowledgements of all CPUs.
- */
-void cf_credit(struct cf_ctx *ctx, u64 gen)
-{
-	cf_raise(&ctx->completed, gen);
-}
-
-/**
- * __cf_flush_started() - a flush has its number, no CPU was asked yet
- * @mm: the process
- *
- * Debug builds: makes the time between request and completion long, so that
- * who confuses the two is found out.
- */
-void __cf_flush_started(struct mm_struct *mm)
-{
-#ifdef CONFIG_CEASEFIRE_DEBUG
-	u32 us = READ_ONCE(cf_flush_delay_us);
-
-	if (us && READ_ONCE(mm->cf))
-		mdelay(DIV_ROUND_UP(us, USEC_PER_MSEC));
-#endif
-}
-
-/**
- * __cf_flush_completed() - all CPUs have carried out a flush of a process
- * @mm: the process
- * @gen: its number
- * @full: whether it covered the whole address space; partial ones prove
- *	nothing about translations elsewhere
- *
- * Called by flush_tlb_mm_range() with preemption off, which keeps the context
- * from being freed.
- */
-void __cf_flush_completed(struct mm_struct *mm, u64 gen, bool full)
-{
-	struct cf_ctx *ctx = READ_ONCE(mm->cf);
-
-	CF_MUTATION(fpr_credit_partial, full = true);
-	if (ctx && full)
-		cf_credit(ctx, gen);
-}
-
-/* Half of the time that something may be owed; the other half is for ticks. */
-static unsigned long cf_debt_age(void)
-{
-	return msecs_to_jiffies(READ_ONCE(cf_debt_age_ms)) / 2;
-}
-
-/* What is owed has been noted: let it be paid after a while. */
-static void cf_kick_age(struct cf_ctx *ctx)
-{
-	if (READ_ONCE(ctx->owed) || xchg(&ctx->owed, 1))
-		return;
-	refcount_inc(&ctx->ref);
-	if (!queue_delayed_work(cf_wq, &ctx->age, cf_debt_age()))
-		cf_ctx_put(ctx);
-}
-
-/**
- * cf_owe() - a skip left something owed
- * @ctx: the context
- * @gen: generation that its frames were tagged with
- *
- * Context: any. See the ordering note at the top.
- */
-void cf_owe(struct cf_ctx *ctx, u64 gen)
-{
-	/* 0 is for never; a process that has not flushed yet is at 0. */
-	cf_raise(&ctx->skipped, gen + 1);
-	cf_kick_age(ctx);
-}
-
-/**
- * cf_note_left() - a process has left something in the name of its group
- * @ctx: context of the process
- *
- * The group owes it, and pays it. This is for whoever has to know which
- * processes may have stale translations, also after the process has left.
- *
- * Context: any, before the first tag.
- */
-void cf_note_left(struct cf_ctx *ctx)
-{
-	cf_raise(&ctx->skipped, cf_started(ctx) + 1);
-}
-
-/**
- * cf_owe_young() - an accessed bit was cleared
- * @ctx: the context
- * @gen: generation that the frame was tagged with
- *
- * Context: any. Ordered like a skip.
- */
-void cf_owe_young(struct cf_ctx *ctx, u64 gen)
-{
-	cf_raise(&ctx->cleared, gen + 1);
-	cf_kick_age(ctx);
-}
-
-/**
- * cf_shared_take_generation() - a new generation of the shared context
- *
- * Return: its number.
- */
-u64 cf_shared_take_generation(void)
-{
-	return atomic64_inc_return(&cf_shared.started);
-}
-
-/**
- * cf_is_owed_for() - is a full flush needed for something that was noted?
- * @ctx: the context
- * @newest: its generation plus 1, or 0 for never
- *
- * Return: true if none has completed since.
- */
-bool cf_is_owed_for(struct cf_ctx *ctx, u64 newest)
-{
-	/* Pairs with the release in cf_credit(). */
-	u64 completed = smp_load_acquire(&ctx->completed);
-
-	return newest && cf_gen_stale(newest - 1, completed);
-}
-
-/**
- * cf_owes_skips() - has a process left something that no flush has removed?
- * @ctx: its context
- *
- * Tagged with itself or with its group. Another thread that leaves the group has
- * the process owe it first; so the group first.
- *
- * Context: mmap_lock held for writing: no skip is under way.
- * Return: true if it has.
- */
-bool cf_owes_skips(struct cf_ctx *ctx)
-{
-	struct cf_ctx *group;
-	bool owed;
-
-	rcu_read_lock();
-	/* Pairs with the release in cf_group_change(). */
-	group = smp_load_acquire(&ctx->group);
-	owed = group && cf_is_owed_for(group, READ_ONCE(group->skipped));
-	rcu_read_unlock();
-	return owed || cf_is_owed_for(ctx, READ_ONCE(ctx->skipped));
-}
-
-/**
- * cf_is_owed() - is there a translation that no full flush has removed?
- * @ctx: the context
- *
- * Return: false if no CPU has a stale translation that it has left.
- */
-bool cf_is_owed(struct cf_ctx *ctx)
-{
-	return cf_is_owed_for(ctx, READ_ONCE(ctx->skipped)) ||
-	       cf_is_owed_for(ctx, READ_ONCE(ctx->cleared));
-}
 
 /*
  * Flush all processes that may have left a frame of several contexts. Only

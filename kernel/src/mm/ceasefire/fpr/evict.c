@@ -18,7 +18,7 @@
  *   later: clears the entry; the
  *   accessed bit is not set		has not cached it since
  *
- * and if the tag is judged clean (settle.c has why), no CPU has the entry. It
+ * and if the tag is judged clean (debt.c has why), no CPU has the entry. It
  * is what a skip does with frames, but the mapping stays. The debt is paid by
  * ticks, like that of a skip, and reclaim comes by a second time much later
  * than that. Both halves run under the page table lock of the entry, so the
@@ -91,7 +91,7 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	CF_MUTATION(fpr_evict_untagged, return);
 	if (!(vma->vm_flags & VM_FPR) || !ctx)
 		return;
-	/* The bit before the generation; see settle.c. */
+	/* The bit before the generation; see debt.c. */
 	smp_mb__after_atomic();
 	rcu_read_lock();
 	/* As a skip has it: what is anonymous is not for a group. */

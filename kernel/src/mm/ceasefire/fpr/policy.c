@@ -394,7 +394,7 @@ static enum vm_event_item fpr_must_flush(struct mmu_gather *tlb)
  * full; then for what it has cleared until now.
  *
  * The generation must be read after the entries were cleared, and the frames be
- * tagged before the gather drops its references (see settle.c and tags.c).
+ * tagged before the gather drops its references (see debt.c and tags.c).
  * Entries are cleared by xchg; the barrier says so to the reader.
  *
  * Return: true if the flush is not needed now.
@@ -410,7 +410,7 @@ bool __fpr_skip_flush(struct mmu_gather *tlb)
 	why = fpr_must_flush(tlb);
 	if (why)
 		goto flush;
-	/* Entries cleared before the generation; see settle.c. */
+	/* Entries cleared before the generation; see debt.c. */
 	smp_mb();
 	fpr_skip_pause();
 	rcu_read_lock();
