@@ -6,6 +6,7 @@
  *
  *   context.c	life of a context: found, created, exit
  *   group.c	contexts of several processes
+ *   choice.c	who is in one: what processes choose, and their credentials
  *   tags.c	one word per frame: who may still reach it
  *   pool.c	parked frames: in by the free side, out by release
  *   account.c	their number, for all who want to see it
@@ -53,7 +54,7 @@ struct cf_catching_up {
  * @mm:		the process, pinned by mmgrab(); NULL for groups and the shared
  *		context
  * @group:	the context that frames are tagged with instead, under RCU
- * @member:	that it is in the list of the group, see group.c
+ * @member:	that it is in the list of the group, see group.h
  * @leaving:	groups that it is just leaving
  * @started:	flushes of a group, or of all, that were requested
  * @ref:	one for the owner, one for each queued work and each user
@@ -162,12 +163,14 @@ void cf_ctx_put(struct cf_ctx *ctx);
 unsigned int cf_ctx_count(void);
 
 /* group.c */
-void cf_group_join(struct cf_ctx *ctx);
-void cf_group_end(struct cf_ctx *ctx);
-void cf_group_flush(struct cf_ctx *ctx);
-unsigned int cf_group_kind(void);
 unsigned int cf_group_count(void);
 unsigned long cf_group_bytes(void);
+void cf_group_flush(struct cf_ctx *ctx);
+void cf_group_end(struct cf_ctx *ctx);
+
+/* choice.c */
+void cf_group_join(struct cf_ctx *ctx);
+unsigned int cf_group_kind(void);
 int cf_group_choose(unsigned long kind);
 void cf_group_leave(struct mm_struct *mm);
 bool cf_is_mapping_only(struct mm_struct *mm);

@@ -26,7 +26,7 @@
  *
  * Locks: none; generations only grow.
  * Callers: the mechanisms (skips), flush_tlb_mm_range() (credit), tags.c and
- * pool.c (is it stale?), settle.c, tick.c, group.c.
+ * pool.c (is it stale?), settle.c, tick.c, group.c, choice.c.
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -53,7 +53,7 @@ u64 cf_started(struct cf_ctx *ctx)
  *
  * A process whose threads differ in their rights shares nothing (recycle.c).
  *
- * Context: RCU read side, which lasts until the tags are written (group.c).
+ * Context: RCU read side, which lasts until the tags are written (choice.c).
  * Return: its group, or itself.
  */
 struct cf_ctx *cf_tag_ctx(struct cf_ctx *ctx)

@@ -8,7 +8,7 @@
  * that exist; so no lock. A child of vfork() sets it for its parent. fork() and
  * execve() inherit it (cf_mm_init()), but for an execve() that gains privileges:
  * who starts such a program must not decide for how long it can reach what it
- * has unmapped (I2). Contexts are in group.c.
+ * has unmapped (I2). Contexts are in choice.c.
  *
  * Locks: none. Callers: prctl(), begin_new_exec().
  */

@@ -141,7 +141,7 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
 	ctx = current->mm->cf;
 	if (!ctx || cf_is_mapping_only(current->mm))
 		return NULL;
-	/* In the group as long as it takes; see group.c. */
+	/* In the group as long as it takes; see choice.c. */
 	rcu_read_lock();
 	owner = cf_tag_ctx(ctx);
 	page = fpr_pool_get(owner, &owner->single, gfp);
