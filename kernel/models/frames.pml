@@ -5,7 +5,7 @@
  * flush, freed (parked or not), recycled, drained, and taken by a stranger, while
  * CPUs run and leave the process and others flush, everything or a part.
  *
- * Follows __fpr_skip_flush() (skip), cf_pool_add() and cf_pool_release(),
+ * Follows __cf_skip_flush() (skip), cf_pool_add() and cf_pool_release(),
  * cf_settle_one() (drain), fpr_settle_by_ticks() and __cf_tick().
  */
 #include "cpu.h"

@@ -7,7 +7,7 @@
  *
  * Each sees the steps of the other at once here: the barriers are in the code.
  *
- * Follows fpr_any_bad(), __cf_poisoned() and fpr_recycled().
+ * Follows cf_any_bad(), __cf_poisoned() and fpr_recycled().
  */
 bool lock;		/* of the page table */
 bool pte = true;	/* the entry is there, and rmap knows */

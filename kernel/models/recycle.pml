@@ -6,7 +6,7 @@
  * faults on V and may get the frame; the peer has the stale translation, which
  * has no key, and does not have the key.
  *
- * Follows __fpr_skip_flush(), fpr_has_keys(), __fpr_recycle(), __fpr_mprotect().
+ * Follows __cf_skip_flush(), fpr_has_keys(), __fpr_recycle(), __fpr_mprotect().
  */
 bool lock;		/* mmap_lock, held for writing or through a munmap() */
 bool pool;		/* cf_ctx.lock */

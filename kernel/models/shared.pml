@@ -9,7 +9,7 @@
  * Of CPUs and their flushes there is only what frames.pml shows: who is asked has
  * flushed before the generation is credited.
  *
- * Follows fpr_tag_gather(), cf_tag_frame(), cf_tag_cover(), cf_flush_shared()
+ * Follows cf_tag_gather(), cf_tag_frame(), cf_tag_cover(), cf_flush_shared()
  * and cf_take_shared_generation().
  */
 #define X 0

@@ -8,7 +8,7 @@
  * other debts are always owed here, frames.pml and evict.pml have them.
  *
  * Follows cf_contexts_inc(), cf_contexts_dec(), cf_settle_shared_idle(),
- * __fpr_skip_flush() and __cf_park(). What is read late is shown by evict.pml
+ * __cf_skip_flush() and __cf_park(). What is read late is shown by evict.pml
  * for accessed bits, and argued at cf_used for the rest.
  */
 #define PROCESSES 3

@@ -7,7 +7,7 @@
  * else; and a page that was zeroed when it was freed is zero when it is handed
  * out, whatever was written in between.
  *
- * Follows fpr_tag_gather(), __cf_park(), cf_pool_add(), __fpr_recycle(),
+ * Follows cf_tag_gather(), __cf_park(), cf_pool_add(), __fpr_recycle(),
  * __fpr_recycle_anon(), cf_pool_release() and cf_wipe().
  */
 #include "cpu.h"

@@ -16,6 +16,7 @@ struct vma_munmap_struct;
 
 void __cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 		unsigned long *ceiling);
+void __cf_munmap_prepare(struct vma_munmap_struct *vms);
 void __cf_tick(void);
 void __cf_flush_started(struct mm_struct *mm);
 void __cf_flush_completed(struct mm_struct *mm, u64 gen, bool full);
@@ -26,6 +27,14 @@ static inline void cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 {
 	if (cf_on() && unlikely(vma->vm_mm->cf))
 		__cf_clamp(vma, floor, ceiling);
+}
+
+/* do_vmi_align_munmap(), mmap_lock held for writing. */
+static inline void cf_munmap_prepare(struct mm_struct *mm,
+				     struct vma_munmap_struct *vms)
+{
+	if (cf_on() && unlikely(mm->cf))
+		__cf_munmap_prepare(vms);
 }
 
 /* flush_tlb_mm_range(): debug builds can stretch the time in between. */
@@ -53,6 +62,8 @@ static inline void cf_tick(void)
 
 static inline void cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 			    unsigned long *ceiling) { }
+static inline void cf_munmap_prepare(struct mm_struct *mm,
+				     struct vma_munmap_struct *vms) { }
 static inline void cf_tick(void) { }
 static inline void cf_flush_started(struct mm_struct *mm) { }
 static inline void cf_flush_completed(struct mm_struct *mm, u64 gen,
@@ -64,7 +75,6 @@ static inline void cf_flush_completed(struct mm_struct *mm, u64 gen,
 
 bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 			 unsigned long start, unsigned long end, bool unlock);
-void __fpr_munmap_prepare(struct vma_munmap_struct *vms);
 
 /* do_vmi_align_munmap(): the short way for a single eligible mapping. */
 static inline bool fpr_munmap_single(struct vma_iterator *vmi,
@@ -76,14 +86,6 @@ static inline bool fpr_munmap_single(struct vma_iterator *vmi,
 	       __fpr_munmap_single(vmi, vma, start, end, unlock);
 }
 
-/* do_vmi_align_munmap(), mmap_lock held for writing. */
-static inline void fpr_munmap_prepare(struct mm_struct *mm,
-				      struct vma_munmap_struct *vms)
-{
-	if (cf_on() && unlikely(mm->cf))
-		__fpr_munmap_prepare(vms);
-}
-
 #else
 
 static inline bool fpr_munmap_single(struct vma_iterator *vmi,
@@ -93,9 +95,6 @@ static inline bool fpr_munmap_single(struct vma_iterator *vmi,
 {
 	return false;
 }
-
-static inline void fpr_munmap_prepare(struct mm_struct *mm,
-				      struct vma_munmap_struct *vms) { }
 
 #endif /* CONFIG_CEASEFIRE_FPR */
 

@@ -33,10 +33,10 @@ static const char * const cf_mutation_names[] = {
 };
 
 enum cf_mutation cf_mutation;
-u32 fpr_skip_local;
+u32 cf_skip_local;
 u32 cf_flush_delay_us;
 u32 cf_tag_delay_us;
-u32 fpr_skip_delay_us;
+u32 cf_skip_delay_us;
 u64 cf_first_generation;
 u64 cf_arena_size = CF_ARENA_SIZE;
 u32 cf_id_max = CF_ID_MAX;
@@ -88,10 +88,10 @@ static int __init cf_mutate_init(void)
 	struct dentry *dir = debugfs_create_dir("ceasefire", NULL);
 
 	debugfs_create_file("mutate", 0600, dir, NULL, &mutate_fops);
-	debugfs_create_u32("skip_local", 0600, dir, &fpr_skip_local);
+	debugfs_create_u32("skip_local", 0600, dir, &cf_skip_local);
 	debugfs_create_u32("flush_delay_us", 0600, dir, &cf_flush_delay_us);
 	debugfs_create_u32("tag_delay_us", 0600, dir, &cf_tag_delay_us);
-	debugfs_create_u32("skip_delay_us", 0600, dir, &fpr_skip_delay_us);
+	debugfs_create_u32("skip_delay_us", 0600, dir, &cf_skip_delay_us);
 	debugfs_create_u64("first_generation", 0600, dir,
 			   &cf_first_generation);
 	debugfs_create_u64("arena_size", 0600, dir, &cf_arena_size);

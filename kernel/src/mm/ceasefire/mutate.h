@@ -119,6 +119,8 @@ enum cf_mutation {
 extern enum cf_mutation cf_mutation;
 extern u32 cf_flush_delay_us;
 extern u32 cf_tag_delay_us;
+extern u32 cf_skip_delay_us;
+extern u32 cf_skip_local;
 extern u64 cf_first_generation;
 extern u64 cf_arena_size;
 extern u32 cf_id_max;
@@ -130,6 +132,7 @@ static inline bool cf_mutated(enum cf_mutation m)
 #else
 #define cf_arena_size	CF_ARENA_SIZE
 #define cf_id_max	CF_ID_MAX
+#define cf_skip_local	0
 
 static inline bool cf_mutated(enum cf_mutation m)
 {

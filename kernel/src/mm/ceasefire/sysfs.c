@@ -14,6 +14,9 @@
 #include "core/core.h"
 #include "fpr/fpr.h"
 
+/* What a process has that has asked for nothing yet, but has such mappings. */
+const struct cf_policy *const cf_usual_policy = &fpr_policy;
+
 /* Whether new mappings get MAP_FPR and munmap() may skip. */
 bool fpr_enabled __read_mostly = IS_ENABLED(CONFIG_CEASEFIRE_FPR_DEFAULT_ON);
 

@@ -39,7 +39,7 @@
  *   - who clears an accessed bit. One who has missed the flag, or the context,
  *     has cleared the bit before cf_ctx_create() reads @born.
  *   - who has kept a charge for it: it is not cleared then (charge.c)
- *   - memory failure. It marks the page, and looks then; __fpr_skip_flush()
+ *   - memory failure. It marks the page, and looks then; __cf_skip_flush()
  *     tags, and looks for the mark then.
  * All others only lose something that is left to do: a credit, a tick. Whether
  * frames are parked is another question, see cf_drain().
@@ -239,10 +239,12 @@ void cf_ctx_end(struct cf_ctx *ctx)
 /**
  * cf_ctx_create() - give a process its context
  * @mm: current->mm, mmap_lock held for writing
+ * @policy: of the mechanism that it is to use
  *
  * Return: the context, NULL without memory, addresses or ids.
  */
-struct cf_ctx *cf_ctx_create(struct mm_struct *mm)
+struct cf_ctx *cf_ctx_create(struct mm_struct *mm,
+			     const struct cf_policy *policy)
 {
 	struct cf_ctx *ctx;
 
@@ -253,6 +255,7 @@ struct cf_ctx *cf_ctx_create(struct mm_struct *mm)
 	if (!ctx)
 		return NULL;
 	ctx->mm = mm;
+	ctx->policy = policy;
 	refcount_set(&ctx->ref, 1);
 	cf_pool_init(ctx);
 	cf_settle_init(ctx);

@@ -7,6 +7,8 @@
  *   context.c	life of a context: found, created, exit
  *   group.c	contexts of several processes
  *   choice.c	who is in one: what processes choose, and their credentials
+ *   munmap.c	munmap() and the quarantine
+ *   gather.c	whether a flush is needed, and what is noted if not
  *   tags.c	one word per frame: who may still reach it
  *   pool.c	parked frames: in by the free side, out by release
  *   account.c	their number, for all who want to see it
@@ -30,6 +32,7 @@
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
+#include <linux/vm_event_item.h>
 #include <linux/workqueue.h>
 
 #include "../mutate.h"
@@ -48,11 +51,53 @@ struct cf_catching_up {
 	unsigned long since;
 };
 
+/* What is decided about a flush; in the order of the counters of a mechanism. */
+enum cf_verdict {
+	CF_SKIP = -1,
+	CF_FLUSH_LOCAL,
+	CF_FLUSH_DIRTY,
+	CF_FLUSH_ANON,
+	CF_FLUSH_SPECIAL,
+	CF_FLUSH_NOTIFIER,
+	CF_FLUSH_OUTSIDE,
+	CF_FLUSH_MIXED,
+	CF_FLUSH_TABLES,
+	CF_FLUSH_NESTED,
+	CF_FLUSH_TAGS,
+	CF_FLUSH_DISABLED,
+	CF_FLUSH_CONTEXT,
+	CF_FLUSH_LIMIT,
+	CF_FLUSH_POISON,
+};
+
+/**
+ * struct cf_policy - what a mechanism decides about the munmap()s of a process
+ * @wanted:	flags of mappings for which somebody has asked for it
+ * @eligible:	can the flush for such a mapping be left out?
+ * @must_flush:	what it has against leaving out the flush of a marked gather,
+ *		beside what all have (gather.c); CF_SKIP: nothing
+ * @skipped:	counts flushes that were left out
+ * @skipped_pages: counts the frames that were tagged instead
+ * @flushed:	the first of the counters of enum cf_verdict
+ */
+struct cf_policy {
+	vm_flags_t wanted;
+	bool (*eligible)(struct vm_area_struct *vma);
+	enum cf_verdict (*must_flush)(struct mmu_gather *tlb);
+	enum vm_event_item skipped;
+	enum vm_event_item skipped_pages;
+	enum vm_event_item flushed;
+};
+
+/* Of processes that have no context yet; see ../sysfs.c. */
+extern const struct cf_policy *const cf_usual_policy;
+
 /**
  * struct cf_ctx - recycling context: who may reach the same stale frames
  * @id:		what tags say; unique among live contexts
  * @mm:		the process, pinned by mmgrab(); NULL for groups and the shared
  *		context
+ * @policy:	of the mechanism that the process uses; NULL without @mm
  * @group:	the context that frames are tagged with instead, under RCU
  * @member:	that it is in the list of the group, see group.h
  * @leaving:	groups that it is just leaving
@@ -97,6 +142,7 @@ struct cf_catching_up {
 struct cf_ctx {
 	u32 id;
 	struct mm_struct *mm;
+	const struct cf_policy *policy;
 	struct cf_ctx *group;
 	struct cf_member *member;
 	atomic_t leaving;
@@ -156,7 +202,8 @@ extern unsigned int cf_debt_age_ms;
 /* context.c */
 struct cf_ctx *cf_ctx_find(u32 id);
 struct cf_ctx *cf_ctx_next(unsigned long *id);
-struct cf_ctx *cf_ctx_create(struct mm_struct *mm);
+struct cf_ctx *cf_ctx_create(struct mm_struct *mm,
+			     const struct cf_policy *policy);
 bool cf_ctx_register(struct cf_ctx *ctx);
 void cf_ctx_end(struct cf_ctx *ctx);
 void cf_ctx_put(struct cf_ctx *ctx);

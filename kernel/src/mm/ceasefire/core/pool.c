@@ -309,7 +309,7 @@ void __cf_poisoned(unsigned long pfn)
 	struct cf_ctx *ctx;
 
 	CF_MUTATION(fpr_no_poison_flush, return);
-	/* The mark before the tag; see fpr_any_bad(). */
+	/* The mark before the tag; see cf_any_bad(). */
 	smp_mb();
 	rcu_read_lock();
 	ctx = cf_frame_owner(pfn, NULL);

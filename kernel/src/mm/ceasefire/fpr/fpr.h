@@ -3,9 +3,9 @@
  * Fast page recycling: munmap() and reclaim leave flushes out while frames stay
  * with those who had them. The core (../core) keeps the frames and pays.
  *
- *   policy.c	which mappings and which flushes may be skipped
+ *   policy.c	which mappings can skip a flush
  *   mmap.c	a short way for mmap() of small files
- *   munmap.c	munmap() inside the quarantine
+ *   munmap.c	a short way for munmap() inside the quarantine
  *   recycle.c	parked frames that faults of the same context use again
  *   rights.c	what is in a frame that stale translations reach
  *   evict.c	reclaim of pages that are mapped
@@ -22,15 +22,8 @@
 extern bool fpr_enabled;
 extern bool fpr_evict_skips;
 
-/* Debug builds, see ../mutate.c. */
-#ifdef CONFIG_CEASEFIRE_DEBUG
-extern u32 fpr_skip_local;
-extern u32 fpr_skip_delay_us;
-#else
-#define fpr_skip_local	0
-#endif
-
 /* policy.c */
+extern const struct cf_policy fpr_policy;
 bool fpr_vma_eligible(struct vm_area_struct *vma);
 
 /* mmap.c */

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * munmap() inside the quarantine: decides that the page tables stay, marks the
- * gather whose flush may be skipped, and has a short way for the common case.
+ * A short way for the munmap() of a mapping inside the quarantine.
  *
  * Stock munmap() is made for any number of mappings, split at both ends, and
  * carries them in a tree of its own. Programs that profit from FPR unmap what
  * they have mapped, one mapping at a time; __fpr_munmap_single() does that and
  * nothing else, in the same order and under the same locks.
  *
- * Locks: __fpr_munmap_prepare() and the first half of __fpr_munmap_single() run
- * under mmap_lock held for writing; what they decide about the arena holds
- * under the downgraded lock, since no writer can come between.
+ * Locks: the first half runs under mmap_lock held for writing; what it decides
+ * about the arena holds under the downgraded lock, since no writer can come
+ * between. Caller: do_vmi_align_munmap().
  */
 #include <linux/file.h>
 #include <linux/mempolicy.h>
@@ -19,11 +18,8 @@
 #include <linux/rmap.h>
 #include <linux/uprobes.h>
 #include <linux/userfaultfd_k.h>
-#include <linux/vmstat.h>
 
 #include <asm/tlb.h>
-
-#include <trace/events/ceasefire.h>
 
 #include "../../internal.h"
 #include "fpr.h"
@@ -100,7 +96,7 @@ bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 		mmap_write_downgrade(mm);
 
 	tlb_gather_mmu(&tlb, mm);
-	tlb.fpr = 1;
+	tlb.cf_marked = 1;
 	update_hiwater_rss(mm);
 	uprobe_munmap(vma, start, end);
 	unmap_page_range(&tlb, vma, start, end, &details);
@@ -113,104 +109,5 @@ bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 	fpr_remove_vma(ctx, vma);
 	if (unlock)
 		mmap_read_unlock(mm);
-	return true;
-}
-
-/**
- * __fpr_munmap_prepare() - how an munmap() lies to the quarantine
- * @vms: the munmap, nothing was done yet
- *
- * Context: mmap_lock held for writing; also mremap(), brk() and shmdt().
- */
-void __fpr_munmap_prepare(struct vma_munmap_struct *vms)
-{
-	struct cf_ctx *ctx = vms->vma->vm_mm->cf;
-
-	switch (cf_arena_range(&ctx->arena, vms->start, vms->end)) {
-	case CF_RANGE_OUTSIDE:
-		break;
-	case CF_RANGE_INSIDE:
-		if (!cf_arena_may_keep(ctx)) {
-			cf_arena_settle(ctx);
-			break;
-		}
-		cf_arena_enter(&ctx->arena, vms->end);
-		vms->fpr_keep = true;
-		break;
-	case CF_RANGE_STRADDLES:
-		CF_MUTATION(fpr_no_munmap_prepare, return);
-		cf_arena_settle(ctx);
-		break;
-	}
-}
-
-/**
- * __fpr_munmap_begin() - the gather of an munmap() begins
- * @tlb: the gather
- * @vms: the munmap
- * @mas_detach: its mappings, positioned at the second one
- */
-void __fpr_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
-			struct ma_state *mas_detach)
-{
-	bool marked = vms->vma->vm_flags & VM_FPR;
-	struct vm_area_struct *vma;
-	enum vm_event_item why;
-	bool eligible;
-
-	/* Most that are unmapped beside a process with FPR. */
-	if (likely(!marked && vms->vma_count == 1))
-		return;
-	eligible = fpr_vma_eligible(vms->vma);
-	if (unlikely(vms->vma_count > 1)) {
-		mas_for_each(mas_detach, vma, ULONG_MAX) {
-			marked |= !!(vma->vm_flags & VM_FPR);
-			eligible &= fpr_vma_eligible(vma);
-		}
-		mas_set(mas_detach, 1);
-	}
-	if (vms->fpr_keep && eligible) {
-		tlb->fpr = 1;
-		return;
-	}
-	if (!marked)
-		return;
-	why = vms->fpr_keep ? FPR_FLUSH_MIXED : FPR_FLUSH_OUTSIDE;
-	count_vm_event(why);
-	if (tlb->mm->cf)
-		trace_fpr_flush(tlb->mm->cf->id, vms->start, vms->end,
-				why - FPR_FLUSH_LOCAL);
-}
-
-/**
- * __fpr_munmap_keep_tables() - instead of free_pgtables()
- * @vms: the munmap
- * @mas_detach: its mappings
- *
- * Hides the mappings from rmap, as free_pgtables() does, and leaves the tables
- * for cf_arena_settle().
- *
- * Return: false if the tables are to be freed now.
- */
-bool __fpr_munmap_keep_tables(struct vma_munmap_struct *vms,
-			      struct ma_state *mas_detach)
-{
-	struct unlink_vma_file_batch batch;
-	struct vm_area_struct *vma;
-
-	if (!vms->fpr_keep)
-		return false;
-	if (likely(vms->vma_count == 1)) {
-		unlink_anon_vmas(vms->vma);
-		unlink_file_vma(vms->vma);
-		return true;
-	}
-	unlink_file_vma_batch_init(&batch);
-	mas_set(mas_detach, 0);
-	mas_for_each(mas_detach, vma, ULONG_MAX) {
-		unlink_anon_vmas(vma);
-		unlink_file_vma_batch_add(&batch, vma);
-	}
-	unlink_file_vma_batch_final(&batch);
 	return true;
 }

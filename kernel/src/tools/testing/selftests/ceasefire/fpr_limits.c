@@ -138,7 +138,7 @@ static void of_few_frames(void)
 	       vmstat("fpr_skip") - skips);
 }
 
-/* More than one munmap() may tag at a time; see FPR_GATHER_MAX. */
+/* More than one munmap() may tag at a time; see CF_GATHER_MAX. */
 #define GATHER_MAX	16384
 
 /* Large folios, mapped by entries of base pages: few in number, many frames. */

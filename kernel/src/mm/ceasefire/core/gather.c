@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The flush of an munmap(): whether it is needed now, and what is noted if not.
+ *
+ * A gather that munmap() has marked (munmap.c) asks here before it flushes. The
+ * flush is left out if neither the mechanism that the process uses has a reason
+ * against it (struct cf_policy) nor there is one for all of them: all entries
+ * that the gather has cleared are clean page cache pages or anonymous ones of
+ * this process alone, no table goes, no secondary MMU listens, another CPU runs
+ * the process. Then the frames are tagged instead.
+ *
+ * Why clean: a CPU writes through a dirty entry without asking the page tables,
+ * which would change a file long after munmap(), msync() or sealing. Through a
+ * clean entry it has to set the dirty bit first, walks the tables, and faults.
+ * Reclaim relies on the same (try_to_unmap_one()).
+ *
+ * Anonymous pages are dirty, and what is written through a stale entry is
+ * memory of the process itself, as long as the frame is that, or parked. So the
+ * tag says that the frame may be written to, and it becomes nothing else before
+ * the flush (pool.c). A page that another process may map (after fork, merged)
+ * is not exclusive, and flushed for: it lives on there, and may be written to.
+ * What becomes of an anonymous page whose frame is still reached:
+ *   - fork: flushes the parent, with mmap_lock held for writing, before the
+ *     child runs
+ *   - other rights, KSM, swap: the mechanism sees to it
+ *   - migration: the old frame keeps the tag and parks; the new one has none
+ *   - a gift to a pipe that FUSE takes for its page cache: __cf_folio_stale()
+ *
+ * Locks: the caller may hold page table locks; RCU while frames are tagged.
+ * Callers: tlb_flush_mmu_tlbonly(), zap_present_ptes().
+ */
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/vmstat.h>
+
+#include <asm/tlb.h>
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/ceasefire.h>
+
+#include "core.h"
+
+/* Is there a tag that says the whole generation? */
+static bool cf_can_tag(u64 gen)
+{
+	CF_MUTATION(fpr_gen_cut, return true);
+	return likely(cf_gen_fits(gen));
+}
+
+/* The tag of what a context leaves now, and that it owes for that; 0: none. */
+static u64 cf_tag_now(struct cf_ctx *ctx)
+{
+	u64 gen = cf_started(ctx);
+
+	if (!cf_can_tag(gen))
+		return 0;
+	/* Before the first tag: a tag that nobody owes for is never settled. */
+	cf_owe(ctx, gen);
+	return cf_tag_make(ctx->id, gen);
+}
+
+/*
+ * Is one of the frames bad that were tagged just now?
+ *
+ *   munmap()				memory_failure()
+ *   clears the entry, drops rmap
+ *					marks the frame as bad
+ *					finds nobody who maps it
+ *					__cf_poisoned(): no tag, no flush
+ *   tags the frame, skips: others may read what is bad
+ *
+ * So this looks for the mark after the tag is there, and __cf_poisoned() for
+ * the tag after the mark is. Both have a full barrier in between (the tag is
+ * written by cmpxchg; one that was there before is older than what follows), so
+ * one of them flushes. Also for a bad frame that nobody could unmap.
+ *
+ * Soft offline marks a frame when there is no reference but its own; the gather
+ * has one until the frame is tagged.
+ */
+static bool cf_any_bad(struct page *page, unsigned long nr)
+{
+	bool bad = false;
+
+	/* The tag before the mark. */
+	smp_mb__after_atomic();
+	for (; nr--; page++)
+		bad |= PageHWPoison(page);
+	CF_MUTATION(fpr_poison_unseen, return false);
+	return bad;
+}
+
+/*
+ * The most frames that one gather tags, 64 MiB of memory: under a page table lock
+ * one cannot make way for others, and to tag more takes longer than to flush. Of
+ * base pages a gather holds fewer, but each of its entries can be a large folio.
+ */
+#define CF_GATHER_MAX	16384
+
+static bool cf_gather_too_many(unsigned long pages)
+{
+	CF_MUTATION(fpr_gather_unbounded, return false);
+	return pages > CF_GATHER_MAX;
+}
+
+/* Tag all frames that the gather holds, @pages of them; or say why not. */
+static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
+				     struct cf_ctx *ctx, unsigned long *pages)
+{
+	struct cf_ctx *owner = cf_tag_ctx(ctx);
+	struct mmu_gather_batch *batch;
+	/* Of files, and of anonymous pages, which are not for a group. */
+	unsigned long fresh[2] = { };
+	enum cf_verdict why = CF_SKIP;
+	u64 tags[2] = { };
+
+	if (owner != ctx)
+		cf_note_left(ctx);
+	CF_MUTATION(fpr_group_anon, ctx = owner);
+	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
+		unsigned int i;
+
+		for (i = 0; i < batch->nr && why == CF_SKIP; i++) {
+			struct encoded_page *enc = batch->encoded_pages[i];
+			struct page *page = encoded_page_ptr(enc);
+			bool anon = PageAnon(page);
+			unsigned long nr = 1;
+
+			/* See __tlb_remove_folio_pages_size(). */
+			if (unlikely(encoded_page_flags(enc) &
+				     ENCODED_PAGE_BIT_NR_PAGES_NEXT))
+				nr = encoded_nr_pages(batch->encoded_pages[++i]);
+			if (!tags[anon])
+				tags[anon] = anon ? cf_tag_now(ctx) |
+						    CF_TAG_WRITABLE :
+						    cf_tag_now(owner);
+			*pages += nr;
+			if (cf_gather_too_many(*pages))
+				why = CF_FLUSH_LIMIT;
+			else if (!cf_tag_id(tags[anon]) ||
+				 !cf_tag_frames(page_to_pfn(page), nr,
+						tags[anon], &fresh[anon]))
+				why = CF_FLUSH_TAGS;
+			else if (unlikely(cf_any_bad(page, nr)))
+				why = CF_FLUSH_POISON;
+		}
+	}
+	atomic_long_add(fresh[false], &owner->stale);
+	atomic_long_add(fresh[true], &ctx->stale);
+	return why;
+}
+
+/* Debug builds: makes the time long in which a frame has neither entry nor tag. */
+static void cf_skip_pause(void)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u32 us = READ_ONCE(cf_skip_delay_us);
+
+	if (!us)
+		return;
+	/* Others need this CPU, too: memory_failure() drains its lists. */
+	if (preemptible())
+		msleep(DIV_ROUND_UP(us, USEC_PER_MSEC));
+	else
+		mdelay(DIV_ROUND_UP(us, USEC_PER_MSEC));
+#endif
+}
+
+/*
+ * Frames that may be reached may have to be parked, all of them at once: here
+ * is where their number can be held down by the one who makes them.
+ *
+ * A flush of everything pays for all that the process has left. What it has left
+ * with its group waits for the next drain, and this goes on until then.
+ */
+static bool cf_stale_too_many(struct mmu_gather *tlb)
+{
+	long limit = min(READ_ONCE(cf_stale_limit), LONG_MAX);
+	struct cf_ctx *ctx = tlb->mm->cf;
+	bool too_many;
+
+	CF_MUTATION(fpr_no_stale_limit, return false);
+	if (atomic_long_read(&ctx->stale) > limit) {
+		/* First, so that what is left meanwhile counts. */
+		atomic_long_set(&ctx->stale, 0);
+		tlb->need_flush_all = 1;
+		return true;
+	}
+	rcu_read_lock();
+	too_many = atomic_long_read(&cf_tag_ctx(ctx)->stale) > limit;
+	rcu_read_unlock();
+	return too_many;
+}
+
+/* Has an munmap() marked the gather, so that it may skip (I5)? */
+static bool cf_is_marked(struct mmu_gather *tlb)
+{
+	CF_MUTATION(fpr_skip_forced, return tlb->cf_marked || tlb->mm->cf);
+	return tlb->cf_marked;
+}
+
+/* Does the gather need a flush for page tables, or one of everything? */
+static bool cf_frees_tables(struct mmu_gather *tlb)
+{
+	CF_MUTATION(fpr_allow_tables, return false);
+	return tlb->freed_tables || tlb->unshared_tables ||
+	       tlb->need_flush_all || tlb->cleared_pmds || tlb->cleared_puds ||
+	       tlb->cleared_p4ds;
+}
+
+/* Listeners hear of invalidations from flush_tlb_mm_range() only. */
+static bool cf_is_heard(struct mm_struct *mm)
+{
+	CF_MUTATION(fpr_ignore_notifiers, return false);
+	return mm_has_notifiers(mm);
+}
+
+/* What the gather has cleared that must not outlive the munmap(). */
+static enum cf_unsafe cf_unsafe_of(struct mmu_gather *tlb)
+{
+	enum cf_unsafe unsafe = tlb->cf_unsafe;
+
+	CF_MUTATION_IF(fpr_allow_dirty, unsafe == CF_UNSAFE_DIRTY,
+		       unsafe = CF_SAFE);
+	CF_MUTATION_IF(fpr_allow_anon, unsafe == CF_UNSAFE_ANON,
+		       unsafe = CF_SAFE);
+	return unsafe;
+}
+
+/*
+ * The one place that decides whether a marked gather must flush: what the
+ * mechanism of the process says, and then what holds for all of them.
+ */
+static enum cf_verdict cf_must_flush(struct mmu_gather *tlb,
+				     const struct cf_policy *policy)
+{
+	enum cf_verdict why;
+
+	CF_MUTATION_IF(fpr_skip_forced, !tlb->cf_marked, return CF_SKIP);
+	why = policy->must_flush(tlb);
+	if (why != CF_SKIP)
+		return why;
+	switch (cf_unsafe_of(tlb)) {
+	case CF_UNSAFE_DIRTY:
+		return CF_FLUSH_DIRTY;
+	case CF_UNSAFE_ANON:
+		return CF_FLUSH_ANON;
+	case CF_UNSAFE_SPECIAL:
+		return CF_FLUSH_SPECIAL;
+	case CF_SAFE:
+		break;
+	}
+	/* tlb_finish_mmu() found another gather of this process under way. */
+	if (tlb->fullmm)
+		return CF_FLUSH_NESTED;
+	if (cf_frees_tables(tlb))
+		return CF_FLUSH_TABLES;
+	if (cf_is_heard(tlb->mm))
+		return CF_FLUSH_NOTIFIER;
+	/*
+	 * Nobody to interrupt: the local flush is cheap and leaves no debt.
+	 * A CPU that starts to run the process now compares generations.
+	 */
+	if (cpumask_any_but(mm_cpumask(tlb->mm), raw_smp_processor_id()) >=
+	    nr_cpu_ids && !cf_skip_local)
+		return CF_FLUSH_LOCAL;
+	return cf_stale_too_many(tlb) ? CF_FLUSH_LIMIT : CF_SKIP;
+}
+
+/**
+ * __cf_skip_flush() - a gather is about to flush
+ * @tlb: the gather
+ *
+ * Also called in the middle of a gather, under page table locks, when it is
+ * full; then for what it has cleared until now.
+ *
+ * The generation must be read after the entries were cleared, and the frames be
+ * tagged before the gather drops its references (see debt.c and tags.c).
+ * Entries are cleared by xchg; the barrier says so to the reader.
+ *
+ * Return: true if the flush is not needed now.
+ */
+bool __cf_skip_flush(struct mmu_gather *tlb)
+{
+	struct cf_ctx *ctx = tlb->mm->cf;
+	const struct cf_policy *policy;
+	unsigned long pages = 0;
+	enum cf_verdict why;
+
+	if (likely(!cf_is_marked(tlb)))
+		return false;
+	policy = ctx->policy;
+	why = cf_must_flush(tlb, policy);
+	if (why != CF_SKIP)
+		goto flush;
+	/* Entries cleared before the generation; see debt.c. */
+	smp_mb();
+	cf_skip_pause();
+	rcu_read_lock();
+	why = cf_tag_gather(tlb, ctx, &pages);
+	rcu_read_unlock();
+	if (why != CF_SKIP)
+		goto flush;
+	count_vm_event(policy->skipped);
+	count_vm_events(policy->skipped_pages, pages);
+	trace_fpr_skip(ctx->id, tlb->start, tlb->end, cf_started(ctx));
+	ceasefire_skipped(tlb->start, tlb->end);
+	return true;
+flush:
+	/* The flush covers all that was cleared until now, and why. */
+	tlb->cf_unsafe = CF_SAFE;
+	count_vm_event(policy->flushed + why);
+	trace_fpr_flush(ctx->id, tlb->start, tlb->end, why);
+	return false;
+}
+
+/**
+ * __cf_gather_anon() - the gather of an munmap() unmaps anonymous pages
+ * @tlb: the gather
+ * @page: the first one, still mapped
+ * @nr: their number
+ *
+ * Context: page table lock, under which a page stays exclusive.
+ */
+void __cf_gather_anon(struct mmu_gather *tlb, struct page *page,
+		      unsigned int nr)
+{
+	for (; nr--; page++)
+		if (!PageAnonExclusive(page))
+			cf_gather_unsafe(tlb, CF_UNSAFE_ANON);
+}
