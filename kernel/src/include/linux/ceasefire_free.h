@@ -15,22 +15,6 @@ struct folio;
 struct mem_cgroup;
 struct page;
 
-/* What asked for a drain; same order as the FPR_DRAIN_* counters. */
-enum cf_drain_reason {
-	CF_BY_LIMIT,
-	CF_BY_AGE,
-	CF_BY_KSWAPD,
-	CF_BY_SHRINKER,
-	CF_BY_RECLAIM,
-	CF_BY_OOM,
-	CF_BY_ISOLATE,
-	CF_BY_PCP,
-	CF_BY_COMPACT,
-	CF_BY_POISON,
-	CF_BY_CGROUP,
-	CF_BY_EXIT,
-};
-
 /* Where a page is freed; one mutation each. */
 enum { CF_FREE_PAGE, CF_FREE_FOLIOS, CF_FREE_LARGE };
 
@@ -38,10 +22,6 @@ enum { CF_FREE_PAGE, CF_FREE_FOLIOS, CF_FREE_LARGE };
 
 /* Parked base pages of all contexts. */
 extern atomic_long_t cf_nr_parked;
-
-/* Tags by section of memory, see tags.c; NULL entries: none there. */
-extern u64 **cf_tags;
-extern unsigned long cf_sections;
 
 bool __cf_park(struct page *page, unsigned int order, int site);
 void __cf_assert_clean(struct page *page, unsigned int order);
@@ -51,18 +31,6 @@ unsigned long __cf_drain(enum cf_drain_reason reason);
 unsigned long __cf_drain_cgroup(struct mem_cgroup *memcg);
 bool __cf_keep_charge(struct folio *folio, struct mem_cgroup *memcg);
 void cf_release_page(struct page *page, unsigned int order);
-
-/* Where the tag of a frame is; NULL if its section has none. RCU read side. */
-static __always_inline u64 *cf_tag_slot(unsigned long pfn)
-{
-	unsigned long section = pfn_to_section_nr(pfn);
-	u64 *tags;
-
-	if (unlikely(section >= cf_sections))
-		return NULL;
-	tags = READ_ONCE(cf_tags[section]);
-	return tags ? tags + (pfn & (PAGES_PER_SECTION - 1)) : NULL;
-}
 
 /*
  * Has a page that is freed a tag, so that it is worth a call? Inline, because

@@ -14,24 +14,6 @@
 #include "core/core.h"
 #include "fpr/fpr.h"
 
-/* What a process has that has asked for nothing yet, but has such mappings. */
-const struct cf_policy *const cf_usual_policy = &fpr_policy;
-
-/* Whether new mappings get MAP_FPR and munmap() may skip. */
-bool fpr_enabled __read_mostly = IS_ENABLED(CONFIG_CEASEFIRE_FPR_DEFAULT_ON);
-
-/* Parked base pages of one context above which it is drained: 16 MiB. */
-unsigned long cf_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
-
-/* Of all contexts together; a share of the memory, see pressure.c. */
-unsigned long cf_parked_limit __read_mostly = ULONG_MAX;
-
-/* Frames that one context may still reach, above which munmap() flushes. */
-unsigned long cf_stale_limit __read_mostly = ULONG_MAX;
-
-/* How long something may be owed, in milliseconds, from the first skip on. */
-unsigned int cf_debt_age_ms __read_mostly = 1000;
-
 /*
  * ceasefire=off, or a comma separated list of the mechanisms to switch on.
  */
@@ -144,10 +126,22 @@ static ssize_t parked_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute parked_attr = __ATTR_RO(parked);
 
+/* All memory of ceasefire, a line each. */
 static ssize_t meminfo_show(struct kobject *kobj, struct kobj_attribute *attr,
 			    char *buf)
 {
-	return cf_meminfo(buf);
+	unsigned long parked = cf_parked();
+
+	CF_MUTATION(fpr_hide_parked, parked = 0);
+
+	return sysfs_emit(buf,
+			  "Parked:     %8lu kB\n"
+			  "Tags:       %8lu kB\n"
+			  "Contexts:   %8lu kB\n",
+			  parked << (PAGE_SHIFT - 10),
+			  cf_tags_bytes() >> 10,
+			  DIV_ROUND_UP(cf_ctx_count() * sizeof(struct cf_ctx) +
+				       cf_group_bytes(), 1024));
 }
 
 static struct kobj_attribute meminfo_attr = __ATTR_RO(meminfo);

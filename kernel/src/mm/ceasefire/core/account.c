@@ -2,15 +2,14 @@
 /*
  * Memory that fast page recycling holds, where people look for it (I6, I8):
  * nr_fpr_parked in /proc/vmstat and of each node, FPRParked in /proc/PID/status,
- * and all of it in /sys/kernel/mm/ceasefire/fpr/meminfo.
+ * and in /sys/kernel/mm/ceasefire/fpr/parked; and the limit of all together.
  *
  * Locks: none; cf_account_parked() runs under that of a pool. Page tables that
  * wait for a drain are in VmPTE of their process, as all page tables are.
- * Callers: pool.c, recycle.c (count); task_mem(), sysfs.c (show).
+ * Callers: pool.c and the mechanisms (count), task_mem(), ../sysfs.c (show).
  */
 #include <linux/mm.h>
 #include <linux/seq_file.h>
-#include <linux/sysfs.h>
 #include <linux/vmstat.h>
 
 #include "core.h"
@@ -45,6 +44,24 @@ void cf_account_parked(struct page *page, long nr)
 	mod_node_page_state(page_pgdat(page), NR_FPR_PARKED, nr);
 }
 
+/* Of all contexts together; a share of the memory, see pressure.c. */
+unsigned long cf_parked_limit __read_mostly = ULONG_MAX;
+
+/* Drains them all; of pressure.c. */
+struct work_struct *cf_limit_work __ro_after_init;
+
+/**
+ * cf_limit_parked() - drain all pools soon if together they hold too much
+ *
+ * Context: any.
+ */
+void cf_limit_parked(void)
+{
+	CF_MUTATION(fpr_no_total_limit, return);
+	if (unlikely(cf_parked() > READ_ONCE(cf_parked_limit)))
+		queue_work(cf_wq, cf_limit_work);
+}
+
 /**
  * __cf_task_mem() - what a process has parked, for /proc/PID/status
  * @m: where to
@@ -60,26 +77,4 @@ void __cf_task_mem(struct seq_file *m, struct mm_struct *mm)
 	if (ctx)
 		seq_printf(m, "FPRParked:\t%8lu kB\n",
 			   READ_ONCE(ctx->nr) << (PAGE_SHIFT - 10));
-}
-
-/**
- * cf_meminfo() - all memory of fast page recycling, a line each
- * @buf: of sysfs
- *
- * Return: length of the text.
- */
-ssize_t cf_meminfo(char *buf)
-{
-	unsigned long parked = cf_parked();
-
-	CF_MUTATION(fpr_hide_parked, parked = 0);
-
-	return sysfs_emit(buf,
-			  "Parked:     %8lu kB\n"
-			  "Tags:       %8lu kB\n"
-			  "Contexts:   %8lu kB\n",
-			  parked << (PAGE_SHIFT - 10),
-			  cf_tags_bytes() >> 10,
-			  DIV_ROUND_UP(cf_ctx_count() * sizeof(struct cf_ctx) +
-				       cf_group_bytes(), 1024));
 }

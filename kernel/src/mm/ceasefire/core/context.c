@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recycling contexts: who may reach the same stale frames.
+ * Life of a recycling context: who may reach the same stale frames.
  *
  * A process gets its context with its first eligible MAP_FPR mapping and keeps
  * it until exit. mm->cf is written under mmap_lock held for writing and by
  * exit_mmap(); it may be read anywhere, for instance by a flush, and the object
- * is freed by RCU. Others find contexts by the id in a tag, also under RCU.
+ * is freed by RCU. Others find it by the id in a tag (registry.c).
  *
- * One context is special: cf_shared owns the frames that more than one live
- * context can reach. It has no process, its flush is one of every process that
- * owes anything (settle.c).
- *
- * Locks: xa_lock of cf_ids for ids, cf_count_lock for the number of contexts;
- * nothing is held while flushing.
- * Callers: fpr.c (create, exit), pool.c and settle.c (lookup).
+ * Locks: cf_count_lock for the number of contexts; nothing is held while
+ * flushing. Callers: the mechanisms (create), exit_mmap().
  */
 #include <linux/mm.h>
 #include <linux/pkeys.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
-#include <linux/xarray.h>
 
 #include "core.h"
 
@@ -48,15 +42,6 @@ bool cf_used __read_mostly;
 EXPORT_SYMBOL_GPL(cf_used);	/* fuse may be a module */
 static DEFINE_SPINLOCK(cf_count_lock);
 static unsigned int cf_contexts;	/* under cf_count_lock */
-
-static DEFINE_XARRAY_ALLOC1(cf_ids);
-static u32 cf_id_next;
-
-struct cf_ctx cf_shared = {
-	.id = CF_ID_SHARED,
-	.started = ATOMIC64_INIT(1),
-	.ref = REFCOUNT_INIT(1),
-};
 
 /* Tags stay for this long after the last context: the next one needs them, too. */
 #define CF_TAGS_LINGER	(60 * HZ)
@@ -116,47 +101,6 @@ static void cf_contexts_dec(void)
 		cf_settle(&cf_shared, CF_BY_EXIT);
 }
 
-/**
- * cf_ctx_find() - the live context of a tag
- * @id: id of a context
- *
- * Context: RCU read side.
- * Return: the context, or NULL if it is gone. A found context may die at any
- * time; whoever changes its pool looks at @dead under its lock.
- */
-struct cf_ctx *cf_ctx_find(u32 id)
-{
-	if (id == CF_ID_SHARED)
-		return &cf_shared;
-	return xa_load(&cf_ids, id);
-}
-
-/**
- * cf_ctx_next() - walk over all contexts, the shared one last
- * @id: cursor, 0 at the start
- *
- * Return: a context with a reference for the caller, NULL at the end.
- */
-struct cf_ctx *cf_ctx_next(unsigned long *id)
-{
-	struct cf_ctx *ctx;
-
-	if (*id == CF_ID_SHARED)
-		return NULL;
-	rcu_read_lock();
-	do {
-		ctx = *id ? xa_find_after(&cf_ids, id, ULONG_MAX, XA_PRESENT) :
-			    xa_find(&cf_ids, id, ULONG_MAX, XA_PRESENT);
-	} while (ctx && !refcount_inc_not_zero(&ctx->ref));
-	rcu_read_unlock();
-	if (!ctx) {
-		*id = CF_ID_SHARED;
-		ctx = &cf_shared;
-		refcount_inc(&ctx->ref);
-	}
-	return ctx;
-}
-
 static void cf_ctx_free(struct work_struct *work)
 {
 	struct cf_ctx *ctx = container_of(work, struct cf_ctx, free);
@@ -164,18 +108,6 @@ static void cf_ctx_free(struct work_struct *work)
 	WARN_ON_ONCE(ctx->nr);
 	mmdrop(ctx->mm);
 	kfree_rcu(ctx, rcu);
-}
-
-/**
- * cf_ctx_put() - drop a reference
- * @ctx: the context
- *
- * Context: any; mmdrop() is not for softirqs, so a work item frees.
- */
-void cf_ctx_put(struct cf_ctx *ctx)
-{
-	if (refcount_dec_and_test(&ctx->ref))
-		schedule_work(&ctx->free);
 }
 
 /**
@@ -198,42 +130,6 @@ static bool cf_any_key(struct mm_struct *mm)
 		if (vma_pkey(vma))
 			return true;
 	return false;
-}
-
-/**
- * cf_ctx_register() - give a context an identifier
- * @ctx: the context
- *
- * Return: false without memory or identifiers.
- */
-bool cf_ctx_register(struct cf_ctx *ctx)
-{
-	return xa_alloc_cyclic(&cf_ids, &ctx->id, ctx, XA_LIMIT(1, cf_id_max),
-			       &cf_id_next, GFP_KERNEL) >= 0;
-}
-
-static void cf_ctx_cancel_age(struct cf_ctx *ctx)
-{
-	if (cancel_delayed_work(&ctx->age))
-		cf_ctx_put(ctx);
-}
-
-/**
- * cf_ctx_end() - nobody can use stale translations of a context any more
- * @ctx: the context
- *
- * Whatever the tags say; so parked frames go back without a flush.
- */
-void cf_ctx_end(struct cf_ctx *ctx)
-{
-	/* Later frees find no context; earlier ones see @dead under the lock. */
-	xa_erase(&cf_ids, ctx->id);
-	spin_lock_irq(&ctx->lock);
-	ctx->dead = true;
-	spin_unlock_irq(&ctx->lock);
-	CF_MUTATION(fpr_no_exit_drain, cf_ctx_cancel_age(ctx); return);
-	cf_settle(ctx, CF_BY_EXIT);
-	cf_ctx_cancel_age(ctx);
 }
 
 /**

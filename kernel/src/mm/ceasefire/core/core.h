@@ -4,8 +4,10 @@
  * settled. It knows no mechanism: those in the folders beside this one say which
  * flushes they leave out, and the core keeps what CPUs may still reach.
  *
- *   context.c	life of a context: found, created, exit
- *   group.c	contexts of several processes
+ *   registry.c	all contexts, by their identifiers
+ *   context.c	life of a context: created, exit
+ *   group.c	contexts of several processes, choice.c who is in them, members.c
+ *		who is flushed with them
  *   choice.c	who is in one: what processes choose, and their credentials
  *   munmap.c	munmap() and the quarantine
  *   gather.c	whether a flush is needed, and what is noted if not
@@ -89,8 +91,7 @@ struct cf_policy {
 	enum vm_event_item flushed;
 };
 
-/* Of processes that have no context yet; see ../sysfs.c. */
-extern const struct cf_policy *const cf_usual_policy;
+extern const struct cf_policy *cf_usual_policy;
 
 /**
  * struct cf_ctx - recycling context: who may reach the same stale frames
@@ -193,27 +194,32 @@ static inline void cf_raise(u64 *newest, u64 gen)
 		;
 }
 
-/* Knobs, see sysfs.c. */
+/* Knobs, set by ../sysfs.c. */
 extern unsigned long cf_pool_limit;
 extern unsigned long cf_parked_limit;
 extern unsigned long cf_stale_limit;
 extern unsigned int cf_debt_age_ms;
 
-/* context.c */
+/* registry.c */
+extern struct workqueue_struct *cf_wq;
+bool cf_ctx_register(struct cf_ctx *ctx);
+void cf_ctx_unregister(struct cf_ctx *ctx);
 struct cf_ctx *cf_ctx_find(u32 id);
 struct cf_ctx *cf_ctx_next(unsigned long *id);
+void cf_ctx_put(struct cf_ctx *ctx);
+
+/* context.c */
 struct cf_ctx *cf_ctx_create(struct mm_struct *mm,
 			     const struct cf_policy *policy);
-bool cf_ctx_register(struct cf_ctx *ctx);
-void cf_ctx_end(struct cf_ctx *ctx);
-void cf_ctx_put(struct cf_ctx *ctx);
 unsigned int cf_ctx_count(void);
 
 /* group.c */
 unsigned int cf_group_count(void);
 unsigned long cf_group_bytes(void);
-void cf_group_flush(struct cf_ctx *ctx);
 void cf_group_end(struct cf_ctx *ctx);
+
+/* members.c */
+void cf_group_flush(struct cf_ctx *ctx);
 
 /* choice.c */
 void cf_group_join(struct cf_ctx *ctx);
@@ -251,7 +257,8 @@ void cf_wipe(struct page *page, unsigned int order);
 /* account.c */
 long cf_parked(void);
 void cf_account_parked(struct page *page, long nr);
-ssize_t cf_meminfo(char *buf);
+extern struct work_struct *cf_limit_work;
+void cf_limit_parked(void);
 
 /* charge.c */
 #define CF_PAYERS	((struct mem_cgroup *)ERR_PTR(-E2BIG))
@@ -287,9 +294,6 @@ static inline unsigned long cf_charged(struct mem_cgroup *memcg)
 }
 #endif
 
-/* pressure.c */
-void cf_limit_parked(void);
-
 /* debt.c */
 u64 cf_started(struct cf_ctx *ctx);
 struct cf_ctx *cf_tag_ctx(struct cf_ctx *ctx);
@@ -299,6 +303,7 @@ void cf_start_generations(struct mm_struct *mm);
 bool cf_tag_is_stale(u64 tag, struct cf_ctx *ctx);
 void cf_credit(struct cf_ctx *ctx, u64 gen);
 unsigned long cf_debt_age(void);
+void cf_kick_drain(struct cf_ctx *ctx);
 void cf_owe(struct cf_ctx *ctx, u64 gen);
 void cf_owe_young(struct cf_ctx *ctx, u64 gen);
 bool cf_is_owed_for(struct cf_ctx *ctx, u64 newest);
@@ -307,16 +312,15 @@ void cf_note_left(struct cf_ctx *ctx);
 bool cf_owes_skips(struct cf_ctx *ctx);
 
 /* settle.c */
-extern struct workqueue_struct *cf_wq;
 void cf_flush(struct cf_ctx *ctx);
 bool cf_flush_found(struct cf_ctx *ctx);
 void cf_settle(struct cf_ctx *ctx, enum cf_drain_reason reason);
+void cf_ctx_end(struct cf_ctx *ctx);
 unsigned long cf_settle_one(struct cf_ctx *ctx, enum cf_drain_reason reason,
 			    bool *again);
 void cf_settle_soon(struct cf_ctx *ctx);
 void cf_settle_init(struct cf_ctx *ctx);
 void cf_settle_shared_idle(void);
-void cf_kick_drain(struct cf_ctx *ctx);
 
 /* tick.c */
 bool cf_catch_up_begin(struct cf_ctx *ctx);

@@ -26,7 +26,7 @@
  *
  * Locks: none; generations only grow.
  * Callers: the mechanisms (skips), flush_tlb_mm_range() (credit), tags.c and
- * pool.c (is it stale?), settle.c, tick.c, group.c, choice.c.
+ * pool.c (is it stale?), settle.c, tick.c, members.c, choice.c.
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -34,6 +34,9 @@
 #include <asm/tlbflush.h>
 
 #include "core.h"
+
+/* How long something may be owed, in milliseconds, from the first skip on. */
+unsigned int cf_debt_age_ms __read_mostly = 1000;
 
 /**
  * cf_started() - number of the newest flush that was requested
@@ -175,6 +178,21 @@ static void cf_kick_age(struct cf_ctx *ctx)
 		return;
 	refcount_inc(&ctx->ref);
 	if (!queue_delayed_work(cf_wq, &ctx->age, cf_debt_age()))
+		cf_ctx_put(ctx);
+}
+
+/**
+ * cf_kick_drain() - drain soon
+ * @ctx: the context
+ *
+ * Context: any; RCU read side or a reference.
+ */
+void cf_kick_drain(struct cf_ctx *ctx)
+{
+	CF_MUTATION(fpr_no_drain_limit, return);
+	if (work_pending(&ctx->drain) || !refcount_inc_not_zero(&ctx->ref))
+		return;
+	if (!queue_work(cf_wq, &ctx->drain))
 		cf_ctx_put(ctx);
 }
 

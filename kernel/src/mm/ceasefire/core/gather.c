@@ -41,6 +41,9 @@
 
 #include "core.h"
 
+/* Frames that one context may still reach, above which munmap() flushes. */
+unsigned long cf_stale_limit __read_mostly = ULONG_MAX;
+
 /* Is there a tag that says the whole generation? */
 static bool cf_can_tag(u64 gen)
 {

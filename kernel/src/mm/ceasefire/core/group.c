@@ -5,31 +5,17 @@
  * A group is a context without a process: identifier, pool and debts, a counter
  * of its flushes, and a list of members. A member tags with the group, but for
  * anonymous pages, which stay with their process (I2). Frames leave the group
- * when all members have been flushed.
+ * when all members have been flushed (members.c).
  *
- *   join			flush of the group
- *   into the list		N = ++started
- *   smp_mb()			for all in the list: flush
- *   ctx->group = group		completed = N
- *   ... gen = started; tag
- *
- * Who is not found in the list tags with N or later, which is stale.
- *
- * So a flush of the group that is credited has reached all who may have left a
- * frame before it (I1).
- *
- * Locks: cf_group.lock, inside of mmap_lock, for the list. Nothing is allocated
- * under it: reclaim takes it. cf_group_lock for the number of those who have
- * chosen a group. A group is freed a grace period after its last user: those who
- * tag find it under RCU.
- * Callers: choice.c, settle.c (flush), context.c (the end of a member).
+ * Locks: cf_group.lock, see members.c; cf_group_lock for the number of those who
+ * have chosen a group. A group is freed a grace period after its last user: those
+ * who tag find it under RCU.
+ * Callers: choice.c, context.c (the end of a member).
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/security.h>
 #include <linux/slab.h>
-
-#include <asm/tlbflush.h>
 
 #include "core.h"
 #include "group.h"
@@ -124,39 +110,6 @@ void cf_group_put(struct cf_group *group)
 	/* All members have left or ended: nobody has a stale translation. */
 	cf_ctx_end(&group->ctx);
 	cf_ctx_put(&group->ctx);
-}
-
-/**
- * cf_group_flush() - flush all members of a group
- * @ctx: its context
- *
- * Context: may sleep and sends IPIs.
- */
-void cf_group_flush(struct cf_ctx *ctx)
-{
-	struct cf_group *group = cf_group_of(ctx);
-	u64 gen = atomic64_inc_return(&ctx->started);
-	struct cf_member *member;
-
-	mutex_lock(&group->lock);
-	list_for_each_entry(member, &group->members, link)
-		flush_tlb_mm_range(member->mm, 0, TLB_FLUSH_ALL, 0, false);
-	mutex_unlock(&group->lock);
-	cf_credit(ctx, gen);
-}
-
-/**
- * cf_group_list() - a process is flushed with a group from now on
- * @group: the group
- * @member: with the process
- */
-void cf_group_list(struct cf_group *group, struct cf_member *member)
-{
-	mutex_lock(&group->lock);
-	list_add(&member->link, &group->members);
-	mutex_unlock(&group->lock);
-	/* Listed before it tags; see above. */
-	smp_mb();
 }
 
 /**

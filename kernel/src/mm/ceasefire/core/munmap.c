@@ -20,6 +20,12 @@
 #include "../../internal.h"
 #include "core.h"
 
+/*
+ * Of a process that has no context, but marked mappings: it has inherited them.
+ * The mechanism that mmap() is asked for sets it.
+ */
+const struct cf_policy *cf_usual_policy __ro_after_init;
+
 /**
  * __cf_munmap_prepare() - how an munmap() lies to the quarantine
  * @vms: the munmap, nothing was done yet

@@ -25,6 +25,7 @@
  */
 #include <linux/highmem.h>
 #include <linux/mm.h>
+#include <linux/sizes.h>
 #include <linux/vmstat.h>
 
 #include <asm/tlbflush.h>
@@ -33,6 +34,9 @@
 
 #include "../../internal.h"
 #include "core.h"
+
+/* Parked base pages of one context above which it is drained: 16 MiB. */
+unsigned long cf_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
 
 static unsigned int cf_parked_order(struct page *page)
 {
@@ -294,35 +298,6 @@ bool __cf_folio_stale(struct folio *folio)
 	return cf_frames_reached(folio_pfn(folio), folio_nr_pages(folio));
 }
 EXPORT_SYMBOL_GPL(__cf_folio_stale);	/* fuse may be a module */
-
-/**
- * __cf_poisoned() - a frame is bad, and was taken out of all page tables
- * @pfn: the frame
- *
- * Who reads it through a stale translation runs into the error. No entry leads
- * there from which the kernel could see who it was, so there must be none.
- *
- * Context: may sleep and sends IPIs.
- */
-void __cf_poisoned(unsigned long pfn)
-{
-	struct cf_ctx *ctx;
-
-	CF_MUTATION(fpr_no_poison_flush, return);
-	/* The mark before the tag; see cf_any_bad(). */
-	smp_mb();
-	rcu_read_lock();
-	ctx = cf_frame_owner(pfn, NULL);
-	if (ctx && !refcount_inc_not_zero(&ctx->ref))
-		ctx = NULL;
-	rcu_read_unlock();
-	if (!ctx)
-		return;
-	count_vm_event(FPR_DRAIN_POISON);
-	trace_fpr_drain(ctx->id, CF_BY_POISON, 0);
-	cf_flush(ctx);
-	cf_ctx_put(ctx);
-}
 
 /**
  * __cf_assert_clean() - debug builds: the allocator hands out a page

@@ -152,18 +152,6 @@ static struct cf_background cf_for_shrinker = {
 	.reason = CF_BY_SHRINKER,
 };
 
-/**
- * cf_limit_parked() - drain all pools soon if together they hold too much
- *
- * Context: any.
- */
-void cf_limit_parked(void)
-{
-	CF_MUTATION(fpr_no_total_limit, return);
-	if (unlikely(cf_parked() > READ_ONCE(cf_parked_limit)))
-		queue_work(cf_wq, &cf_for_limit.work);
-}
-
 static unsigned long cf_shrink_count(struct shrinker *s,
 				     struct shrink_control *sc)
 {
@@ -215,6 +203,7 @@ static int __init cf_pressure_init(void)
 	/* Nothing has to be read again for what is parked. */
 	s->seeks = 0;
 	shrinker_register(s);
+	cf_limit_work = &cf_for_limit.work;
 	cf_parked_limit = totalram_pages() / CF_PARKED_SHARE;
 	cf_stale_limit = totalram_pages() / CF_STALE_SHARE;
 	return register_oom_notifier(&cf_oom_notifier);

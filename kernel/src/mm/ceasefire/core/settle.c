@@ -8,6 +8,7 @@
  *   limit	the pool of a context is full		work item
  *   age	something was owed for a while		work item, by ticks
  *   exit	nobody can use translations any more	no flush
+ *   poison	a frame is bad				flush only
  *
  * and for those who need memory (pressure.c), so that parked frames are bounded
  * in number and time (I6). Age also bounds for how long a CPU may keep a
@@ -35,8 +36,8 @@
  *
  * Locks: cf_ctx.settling, so that a context has one drain at a time. Nothing is
  * allocated under it: reclaim drains, too.
- * Callers: the mechanisms (cf_flush()), context.c, group.c, pool.c, pressure.c,
- * and see the table.
+ * Callers: the mechanisms (cf_flush()), context.c, group.c, pressure.c,
+ * memory failure, and see the table.
  */
 #include <linux/mm.h>
 #include <linux/vmstat.h>
@@ -46,8 +47,6 @@
 #include <trace/events/ceasefire.h>
 
 #include "core.h"
-
-struct workqueue_struct *cf_wq;
 
 /*
  * Flush all processes that may have left a frame of several contexts. Only
@@ -159,6 +158,59 @@ void cf_settle(struct cf_ctx *ctx, enum cf_drain_reason reason)
 	cf_settle_one(ctx, reason, &again);
 }
 
+static void cf_ctx_cancel_age(struct cf_ctx *ctx)
+{
+	if (cancel_delayed_work(&ctx->age))
+		cf_ctx_put(ctx);
+}
+
+/**
+ * cf_ctx_end() - nobody can use stale translations of a context any more
+ * @ctx: the context
+ *
+ * Whatever the tags say; so parked frames go back without a flush.
+ */
+void cf_ctx_end(struct cf_ctx *ctx)
+{
+	/* Later frees find no context; earlier ones see @dead under the lock. */
+	cf_ctx_unregister(ctx);
+	spin_lock_irq(&ctx->lock);
+	ctx->dead = true;
+	spin_unlock_irq(&ctx->lock);
+	CF_MUTATION(fpr_no_exit_drain, cf_ctx_cancel_age(ctx); return);
+	cf_settle(ctx, CF_BY_EXIT);
+	cf_ctx_cancel_age(ctx);
+}
+
+/**
+ * __cf_poisoned() - a frame is bad, and was taken out of all page tables
+ * @pfn: the frame
+ *
+ * Who reads it through a stale translation runs into the error. No entry leads
+ * there from which the kernel could see who it was, so there must be none.
+ *
+ * Context: may sleep and sends IPIs.
+ */
+void __cf_poisoned(unsigned long pfn)
+{
+	struct cf_ctx *ctx;
+
+	CF_MUTATION(fpr_no_poison_flush, return);
+	/* The mark before the tag; see cf_any_bad(). */
+	smp_mb();
+	rcu_read_lock();
+	ctx = cf_frame_owner(pfn, NULL);
+	if (ctx && !refcount_inc_not_zero(&ctx->ref))
+		ctx = NULL;
+	rcu_read_unlock();
+	if (!ctx)
+		return;
+	count_vm_event(FPR_DRAIN_POISON);
+	trace_fpr_drain(ctx->id, CF_BY_POISON, 0);
+	cf_flush(ctx);
+	cf_ctx_put(ctx);
+}
+
 /* Release what is clean by now, without a flush. */
 static void cf_release_clean(struct cf_ctx *ctx)
 {
@@ -262,21 +314,6 @@ void cf_settle_soon(struct cf_ctx *ctx)
 	if (!refcount_inc_not_zero(&ctx->ref))
 		return;
 	if (mod_delayed_work(cf_wq, &ctx->age, 0))
-		cf_ctx_put(ctx);
-}
-
-/**
- * cf_kick_drain() - drain soon
- * @ctx: the context
- *
- * Context: any; RCU read side or a reference.
- */
-void cf_kick_drain(struct cf_ctx *ctx)
-{
-	CF_MUTATION(fpr_no_drain_limit, return);
-	if (work_pending(&ctx->drain) || !refcount_inc_not_zero(&ctx->ref))
-		return;
-	if (!queue_work(cf_wq, &ctx->drain))
 		cf_ctx_put(ctx);
 }
 

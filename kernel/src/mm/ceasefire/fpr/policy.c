@@ -29,6 +29,9 @@
 #include "../../internal.h"
 #include "fpr.h"
 
+/* Whether new mappings get MAP_FPR and munmap() may skip. */
+bool fpr_enabled __read_mostly = IS_ENABLED(CONFIG_CEASEFIRE_FPR_DEFAULT_ON);
+
 /* Inodes whose pages come from the page cache by the usual path. */
 static bool fpr_file_eligible(struct file *file)
 {
@@ -170,3 +173,10 @@ const struct cf_policy fpr_policy = {
 	.skipped_pages	= FPR_SKIP_PAGES,
 	.flushed	= FPR_FLUSH_LOCAL,
 };
+
+static int __init fpr_policy_init(void)
+{
+	cf_usual_policy = &fpr_policy;
+	return 0;
+}
+core_initcall(fpr_policy_init);
