@@ -4,22 +4,24 @@
  * settled. It knows no mechanism: those in the folders beside this one say which
  * flushes they leave out, and the core keeps what CPUs may still reach.
  *
+ * From the bottom up; no file uses one that comes later:
+ *
  *   registry.c	all contexts, by their identifiers
- *   context.c	life of a context: created, exit
- *   group.c	contexts of several processes, choice.c who is in them, members.c
- *		who is flushed with them
- *   choice.c	who is in one: what processes choose, and their credentials
- *   munmap.c	munmap() and the quarantine
- *   gather.c	whether a flush is needed, and what is noted if not
- *   tags.c	one word per frame: who may still reach it
- *   pool.c	parked frames: in by the free side, out by release
- *   account.c	their number, for all who want to see it
- *   charge.c	the control groups that pay for them
  *   debt.c	generations, and what is owed
- *   settle.c	the flushes that pay, and drains
- *   pressure.c	drains for those who need memory
+ *   tags.c	one word per frame: who may still reach it
+ *   account.c	parked frames: their number, for all who want to see it
+ *   charge.c	the control groups that pay for them
+ *   pool.c	parked frames: in by the free side, out by release
+ *   members.c	who is flushed with a context of several processes
  *   tick.c	debts paid by the ticks of the CPUs, without interrupts
+ *   settle.c	the flushes that pay, and drains
+ *   gather.c	whether a flush is needed, and what is noted if not
+ *   pressure.c	drains for those who need memory
+ *   group.c	contexts of several processes
+ *   choice.c	who is in one: what processes choose, and their credentials
  *   arena.c	addresses that wait, and left-over page tables
+ *   munmap.c	munmap() and the quarantine
+ *   context.c	life of a context: created, exit
  *
  * Above it: sysfs.c (/sys/kernel/mm/ceasefire and the boot parameter), mutate.c
  * (debug builds: protections that can be switched off).
