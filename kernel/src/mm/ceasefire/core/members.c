@@ -20,8 +20,7 @@
 
 #include <asm/tlbflush.h>
 
-#include "core.h"
-#include "group.h"
+#include "members.h"
 
 /**
  * cf_group_flush() - flush all members of a group
