@@ -82,7 +82,7 @@ enum cf_verdict {
  *		beside what all have (gather.c); CF_SKIP: nothing
  * @skipped:	counts flushes that were left out
  * @skipped_pages: counts the frames that were tagged instead
- * @flushed:	the first of the counters of enum cf_verdict
+ * @flushed:	the first of the counters of enum cf_verdict, an event, too
  */
 struct cf_policy {
 	vm_flags_t wanted;
@@ -90,7 +90,7 @@ struct cf_policy {
 	enum cf_verdict (*must_flush)(struct mmu_gather *tlb);
 	enum vm_event_item skipped;
 	enum vm_event_item skipped_pages;
-	enum vm_event_item flushed;
+	int flushed;
 };
 
 extern const struct cf_policy *cf_usual_policy;
