@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ceasefire import counters
+from ceasefire import modes
 from ceasefire.__main__ import main
 from ceasefire.bench.catalog import spec
 from ceasefire.bench.cost import count, profile
@@ -120,10 +120,10 @@ def test_threads_are_divided_between_processes(
 
 def test_in_place_needs_fpr_and_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "host_cpus", lambda: 2)
-    monkeypatch.setattr(counters, "enabled", lambda: False)
+    monkeypatch.setattr(modes.Mechanism, "enabled", lambda _: False)
     with pytest.raises(Unsupported, match="no FPR"):
         munmap.check_in_place([2])
-    monkeypatch.setattr(counters, "enabled", lambda: True)
+    monkeypatch.setattr(modes.Mechanism, "enabled", lambda _: True)
     munmap.check_in_place([2])
     with pytest.raises(UsageError, match="only 2 CPUs"):
         munmap.check_in_place([2, 4])
