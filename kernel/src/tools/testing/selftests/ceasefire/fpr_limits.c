@@ -142,10 +142,10 @@ static void of_few_frames(void)
 #define GATHER_MAX	16384
 
 /* Large folios, mapped by entries of base pages: few in number, many frames. */
-static long unmap_large(const struct tfile *f, size_t pages)
+static long unmap_large(const struct tfile *f, size_t first, size_t pages)
 {
 	long flushes = vmstat("fpr_flush_limit");
-	char *p = fpr_map(f, 0, pages, PROT_READ, MAP_SHARED);
+	char *p = fpr_map(f, first, pages, PROT_READ, MAP_SHARED);
 
 	MUST(madvise(p, pages * PAGE, MADV_NOHUGEPAGE));
 	MUST(madvise(p, pages * PAGE, MADV_POPULATE_READ));
@@ -154,31 +154,40 @@ static long unmap_large(const struct tfile *f, size_t pages)
 	return vmstat("fpr_flush_limit") - flushes;
 }
 
+/*
+ * The first munmaps of frames make room for their tags, one section of memory
+ * after the other, and flush for that.
+ */
+static void make_tags(const struct tfile *f, size_t first, size_t pages)
+{
+	int tries;
+
+	for (tries = 0; tries < 20; tries++) {
+		long skips = vmstat("fpr_skip");
+		long flushes = unmap_large(f, first, pages);
+
+		ENSURE(!flushes, "%ld flushes for %zu frames", flushes, pages);
+		if (vmstat("fpr_skip") > skips)
+			return;
+		sleep_ms(5);
+	}
+	ktap_retry("no munmap of large folios skipped");
+}
+
 static void of_one_gather(void)
 {
 	struct tfile f;
-	long flushes;
-	int tries;
+	size_t first;
 
 	fpr_skip_local();
 	file_make(&f, ON_HUGE, GATHER_MAX + 4096, OWN);
 	peer_start(1);
 	hold_debts();
-	fpr_set("stale_limit", 2 * GATHER_MAX);
-	/* The first ones make room for tags, one section after the other. */
-	for (tries = 0; tries < 20; tries++) {
-		long skips = vmstat("fpr_skip");
-
-		flushes = unmap_large(&f, GATHER_MAX / 2);
-		ENSURE(!flushes, "%ld flushes for %d frames", flushes,
-		       GATHER_MAX / 2);
-		if (vmstat("fpr_skip") > skips)
-			break;
-		sleep_ms(5);
-	}
-	PREMISE(tries < 20, "no munmap of large folios skipped");
-	ENSURE(unmap_large(&f, f.pages) > 0, "%zu frames were tagged at once",
-	       f.pages);
+	fpr_set("stale_limit", 4 * GATHER_MAX);
+	for (first = 0; first < f.pages; first += GATHER_MAX / 4)
+		make_tags(&f, first, GATHER_MAX / 4);
+	ENSURE(unmap_large(&f, 0, f.pages) > 0,
+	       "%zu frames were tagged at once", f.pages);
 }
 
 static struct tfile others;
