@@ -269,6 +269,25 @@ static void swap_off(const char *path)
 }
 
 /*
+ * QEMU shrinks the TLB of a CPU that was idle, and doubles it at a flush that
+ * finds it full.
+ */
+static void widen_tlb(void)
+{
+	size_t length = 8 * LENGTH;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		ENSURE(p != MAP_FAILED, "mmap: %m");
+		memset(p, WRITTEN, length);
+		MUST(munmap(p, length));
+	}
+}
+
+/*
  * The only thread is its own peer. Until it has written to all that it shares
  * with its parent, faults flush what it holds.
  */
@@ -287,6 +306,7 @@ static char *leave_to_itself(void)
 			held += probe_read(p + i * PAGE) != FAULTED;
 		if (holds_enough(held, PAGES))
 			return p;
+		widen_tlb();
 	}
 	ktap_retry("%zu of %d stale translations: nothing to attack with", held,
 		   PAGES);

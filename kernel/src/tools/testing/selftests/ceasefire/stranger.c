@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,14 +123,14 @@ static long fill_huge(long mib)
 	return 0;
 }
 
-static void serve(int from, int to)
+static void serve(int link)
 {
 	struct order order;
 
-	while (read(from, &order, sizeof(order)) == sizeof(order)) {
+	while (read(link, &order, sizeof(order)) == sizeof(order)) {
 		long result = order.call(order.argument);
 
-		if (write(to, &result, sizeof(result)) != sizeof(result))
+		if (write(link, &result, sizeof(result)) != sizeof(result))
 			break;
 	}
 	_exit(0);
@@ -137,41 +138,44 @@ static void serve(int from, int to)
 
 void stranger_start(struct stranger *s)
 {
-	int down[2], up[2];
+	int ends[2];
 
-	MUST(pipe2(down, O_CLOEXEC));
-	MUST(pipe2(up, O_CLOEXEC));
+	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
 	s->pid = (pid_t)MUST(fork());
 	if (!s->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* Who takes all memory is the one to be killed for it. */
 		write_text("/proc/self/oom_score_adj", "1000");
-		close(down[1]);
-		close(up[0]);
-		serve(down[0], up[1]);
+		close(ends[0]);
+		serve(ends[1]);
 	}
-	close(down[0]);
-	close(up[1]);
-	s->to = down[1];
-	s->from = up[0];
+	close(ends[1]);
+	s->link = ends[0];
+}
+
+/* False if the stranger died: it may be killed for memory also between orders. */
+static bool order(struct stranger *s, long (*call)(long argument), long argument)
+{
+	struct order order = { .call = call, .argument = argument };
+
+	return send(s->link, &order, sizeof(order), MSG_NOSIGNAL) ==
+	       sizeof(order);
 }
 
 void stranger_ask(struct stranger *s, long (*call)(long argument),
 		  long argument)
 {
-	struct order order = { .call = call, .argument = argument };
-
-	MUST(write(s->to, &order, sizeof(order)));
+	ENSURE(order(s, call, argument), "the stranger died: %m");
 }
 
 /* False if the stranger died. */
 static bool wait_for_answer(struct stranger *s, long *result)
 {
-	struct pollfd wait = { .fd = s->from, .events = POLLIN };
+	struct pollfd wait = { .fd = s->link, .events = POLLIN };
 
 	ENSURE(poll(&wait, 1, STRANGER_LIMIT_S * 1000) == 1,
 	       "the stranger does not answer");
-	return read(s->from, result, sizeof(*result)) == sizeof(*result);
+	return read(s->link, result, sizeof(*result)) == sizeof(*result);
 }
 
 long stranger_answer(struct stranger *s)
@@ -198,8 +202,7 @@ bool stranger_fill_or_die(struct stranger *s, enum fill kind, size_t mib)
 	};
 	long result;
 
-	stranger_ask(s, calls[kind], (long)mib);
-	if (!wait_for_answer(s, &result))
+	if (!order(s, calls[kind], (long)mib) || !wait_for_answer(s, &result))
 		return false;
 	ENSURE(!result, "the stranger cannot take memory");
 	return true;
@@ -212,8 +215,7 @@ void stranger_fill(struct stranger *s, enum fill kind, size_t mib)
 
 void stranger_stop(struct stranger *s)
 {
-	close(s->to);
-	close(s->from);
+	close(s->link);
 	kill(s->pid, SIGKILL);
 	waitpid(s->pid, NULL, 0);
 }

@@ -27,7 +27,7 @@ enum fill {
 
 struct stranger {
 	pid_t pid;
-	int to, from;
+	int link;	/* orders go there, results come back */
 };
 
 void stranger_start(struct stranger *s);
