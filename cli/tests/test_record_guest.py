@@ -37,8 +37,12 @@ NEARLY_ALL = int(0.97 * (sum(COUNTS.values()) + COUNTS["protect"]))
 ROUNDS = 3
 MOST_ROUNDS = 12
 # With the first use FPR sets up its hooks, and nothing is skipped meanwhile.
+# What `ceasefire run` sends by itself, when it moves between CPUs, is not the program's.
 SCRIPT = r"""
+cat >/run/measure <<'END'
 sent() { sed -n 's/^nr_tlb_remote_flush //p' /proc/vmstat; }
+before=$(sent); "$@" >/dev/null; echo $(($(sent) - before))
+END
 dd if=/dev/zero of=$MAPPED bs=4096 count=4 2>/dev/null
 $CEASEFIRE advise --json -o /run/page -- $PROGRAM >/run/printed
 echo "status $?"
@@ -47,11 +51,11 @@ $CEASEFIRE run -- $WARM_UP
 sleep 1
 good=0
 for round in $(seq $MOST_ROUNDS); do
-  a=$(sent); $PROGRAM; b=$(sent); $CEASEFIRE run -- $PROGRAM; c=$(sent)
+  off=$(sh /run/measure $PROGRAM); on=$($CEASEFIRE run -- sh /run/measure $PROGRAM)
   $CEASEFIRE advise --json -o /run/again -- $PROGRAM >/run/printed
-  echo "round $((b - a)) $((c - b)) $(cat /run/again)"
+  echo "round $off $on $(cat /run/again)"
   seen=$(sed -n 's/.*"forecast": {[^}]*"sent": \([0-9]*\).*/\1/p' /run/again)
-  [ $((b - a)) -lt $NEARLY_ALL ] || [ "$seen" -lt $NEARLY_ALL ] || good=$((good + 1))
+  [ "$off" -lt $NEARLY_ALL ] || [ "$seen" -lt $NEARLY_ALL ] || good=$((good + 1))
   [ $good -lt $ROUNDS ] || break
 done
 sed -n 's/^fpr_skip /skipped /p' /proc/vmstat
