@@ -78,11 +78,40 @@
 /* Of each memory control group: those that it pays for; mm/ceasefire/charge.c. */
 #define CEASEFIRE_MEMCG_COUNTERS	atomic_long_t cf_parked
 
+#ifdef CONFIG_CEASEFIRE_LATR
+#define CEASEFIRE_LATR_EVENTS(E)					\
+	/* munmap() of lazy processes: flush skipped, or why not */	\
+	E(LATR_SKIP,			"latr_skip")			\
+	E(LATR_SKIP_PAGES,		"latr_skip_pages")		\
+	E(LATR_FLUSH_LOCAL,		"latr_flush_local")		\
+	E(LATR_FLUSH_DIRTY,		"latr_flush_dirty")		\
+	E(LATR_FLUSH_ANON,		"latr_flush_anon")		\
+	E(LATR_FLUSH_SPECIAL,		"latr_flush_special")		\
+	E(LATR_FLUSH_NOTIFIER,		"latr_flush_notifier")		\
+	E(LATR_FLUSH_OUTSIDE,		"latr_flush_outside")		\
+	E(LATR_FLUSH_MIXED,		"latr_flush_mixed")		\
+	E(LATR_FLUSH_TABLES,		"latr_flush_tables")		\
+	E(LATR_FLUSH_NESTED,		"latr_flush_nested")		\
+	E(LATR_FLUSH_TAGS,		"latr_flush_tags")		\
+	E(LATR_FLUSH_DISABLED,		"latr_flush_disabled")		\
+	E(LATR_FLUSH_CONTEXT,		"latr_flush_context")		\
+	E(LATR_FLUSH_LIMIT,		"latr_flush_limit")		\
+	E(LATR_FLUSH_POISON,		"latr_flush_poison")		\
+	/* CPUs that had to be interrupted */				\
+	E(LATR_LATE,			"latr_late")
+#else
+#define CEASEFIRE_LATR_EVENTS(E)
+#endif
+
 #define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
 #define CEASEFIRE_VM_EVENT_NAME(item, name)	name,
 
-#define CEASEFIRE_VM_EVENT_ITEMS CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_ITEM)
-#define CEASEFIRE_VM_EVENT_NAMES CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_NAME)
+#define CEASEFIRE_VM_EVENT_ITEMS					\
+	CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_ITEM)			\
+	CEASEFIRE_LATR_EVENTS(CEASEFIRE_VM_EVENT_ITEM)
+#define CEASEFIRE_VM_EVENT_NAMES					\
+	CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_NAME)			\
+	CEASEFIRE_LATR_EVENTS(CEASEFIRE_VM_EVENT_NAME)
 
 #else
 

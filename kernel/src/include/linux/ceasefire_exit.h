@@ -21,11 +21,12 @@ void __cf_exit_tables(struct mm_struct *mm, struct mmu_gather *tlb);
 void __cf_exit_end(struct mm_struct *mm);
 void __cf_task_mem(struct seq_file *m, struct mm_struct *mm);
 
-/* A new address space has no context (fork, exec); a choice of groups goes on. */
+/* A new address space has no context (fork, exec); what was chosen goes on. */
 static inline void cf_mm_init(struct mm_struct *mm)
 {
 	mm->cf = NULL;
 	mm->cf_group = NULL;
+	mm->cf_policy = current->mm ? READ_ONCE(current->mm->cf_policy) : NULL;
 	if (current->mm && unlikely(READ_ONCE(current->mm->cf_group)))
 		__cf_group_inherit(mm);
 }
@@ -104,7 +105,7 @@ static inline void fpr_mm_init(struct mm_struct *mm)
 /* begin_new_exec(): a program with privileges that its caller lacks (I2). */
 static inline void fpr_exec_secure(struct mm_struct *mm)
 {
-	if (unlikely(mm->fpr_auto || mm->cf_group))
+	if (unlikely(mm->fpr_auto || mm->cf_group || mm->cf_policy))
 		__fpr_exec_secure(mm);
 }
 
@@ -114,6 +115,11 @@ static inline void fpr_mm_init(struct mm_struct *mm) { }
 static inline void fpr_exec_secure(struct mm_struct *mm) { }
 
 #endif /* CONFIG_CEASEFIRE_FPR */
+
+#ifdef CONFIG_CEASEFIRE_LATR
+int latr_prctl(unsigned long operation, unsigned long arg3,
+	       unsigned long arg4, unsigned long arg5);
+#endif
 
 /* mm_init() */
 static inline void ceasefire_mm_init(struct mm_struct *mm)

@@ -66,6 +66,16 @@ static inline void cf_gather_anon(struct mmu_gather *tlb, struct page *page,
 		__cf_gather_anon(tlb, page, nr);
 }
 
+/* zap_huge_pmd(): the same for the page of a huge entry. */
+static inline void cf_gather_huge(struct mmu_gather *tlb, struct page *page,
+				  pmd_t pmd)
+{
+	if (PageAnon(page))
+		cf_gather_anon(tlb, page, 1);
+	else if (pmd_dirty(pmd))
+		cf_gather_unsafe(tlb, CF_UNSAFE_DIRTY);
+}
+
 /* No page; but the page of zeroes nobody frees or writes. */
 static inline void cf_gather_special(struct mmu_gather *tlb, pte_t pte)
 {
@@ -98,7 +108,8 @@ static inline void cf_gather_unsafe(struct mmu_gather *tlb,
 				    enum cf_unsafe why) { }
 static inline void cf_gather_anon(struct mmu_gather *tlb, struct page *page,
 				  unsigned int nr) { }
-/* A macro: the compiler would look at the entry, and change code around it. */
+/* Macros: the compiler would look at the entry, and change code around it. */
+#define cf_gather_huge(tlb, page, pmd) ((void)0)
 #define cf_gather_special(tlb, pte) ((void)0)
 static inline bool cf_skip_flush(struct mmu_gather *tlb)
 {

@@ -30,6 +30,9 @@ unsigned long __get_unmapped_area(struct file *file, unsigned long addr,
 
 void __cf_va_claim(struct mm_struct *mm, unsigned long start,
 		   unsigned long end, enum cf_claim who);
+unsigned long __cf_map_area(struct file *file, unsigned long addr,
+			    unsigned long len, unsigned long pgoff,
+			    unsigned long flags, vm_flags_t vm_flags);
 
 /* All other insertions and growths of VMAs; mmap_lock held for writing (I3). */
 static inline void cf_va_claim(struct mm_struct *mm, unsigned long start,
@@ -69,8 +72,9 @@ extern bool fpr_force;
 #endif
 
 /*
- * do_mmap(): addresses of MAP_FPR mappings come from the arena of the process,
- * all others are settled first where they overlap the quarantine (I3).
+ * do_mmap(): addresses of MAP_FPR mappings come from the arena of the process, in
+ * one that has chosen a mechanism those of others, too; the rest is settled first
+ * where it overlaps the quarantine (I3).
  */
 static inline unsigned long
 fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
@@ -83,6 +87,11 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 		     ((file || fpr_force) &&
 		      len <= READ_ONCE(current->mm->fpr_auto)))) {
 		area = __fpr_map_area(file, addr, len, pgoff, flags, vm_flags);
+		if (area)
+			return area;
+	}
+	if (unlikely(READ_ONCE(current->mm->cf_policy))) {
+		area = __cf_map_area(file, addr, len, pgoff, flags, *vm_flags);
 		if (area)
 			return area;
 	}
@@ -99,7 +108,7 @@ static inline unsigned long
 fpr_mmap_single(struct file *file, unsigned long addr, unsigned long len,
 		vm_flags_t vm_flags, unsigned long pgoff)
 {
-	if (likely(!(vm_flags & VM_FPR)))
+	if (likely(!(vm_flags & VM_FPR) && !READ_ONCE(current->mm->cf_policy)))
 		return 0;
 	return __fpr_mmap_single(file, addr, len, vm_flags, pgoff);
 }

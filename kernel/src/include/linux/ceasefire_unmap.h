@@ -82,7 +82,8 @@ static inline bool fpr_munmap_single(struct vma_iterator *vmi,
 				     unsigned long start, unsigned long end,
 				     bool unlock)
 {
-	return cf_on() && unlikely(vma->vm_flags & VM_FPR) &&
+	return cf_on() &&
+	       unlikely(vma->vm_flags & VM_FPR || vma->vm_mm->cf_policy) &&
 	       __fpr_munmap_single(vmi, vma, start, end, unlock);
 }
 

@@ -40,6 +40,7 @@ u32 cf_skip_delay_us;
 u64 cf_first_generation;
 u64 cf_arena_size = CF_ARENA_SIZE;
 u32 cf_id_max = CF_ID_MAX;
+u32 cf_tickless_cpu = U32_MAX;
 bool fpr_force;
 
 static int mutate_show(struct seq_file *m, void *v)
@@ -97,6 +98,7 @@ static int __init cf_mutate_init(void)
 	debugfs_create_u64("arena_size", 0600, dir, &cf_arena_size);
 	debugfs_create_bool("force", 0600, dir, &fpr_force);
 	debugfs_create_u32("id_max", 0600, dir, &cf_id_max);
+	debugfs_create_u32("tickless_cpu", 0600, dir, &cf_tickless_cpu);
 	pr_warn("ceasefire: built for testing, not secure\n");
 	return 0;
 }

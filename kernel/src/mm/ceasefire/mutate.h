@@ -106,7 +106,14 @@
 	M(fpr_evict_notifiers)	\
 	M(fpr_evict_counted)	\
 	M(fpr_evict_youngest)	\
-	M(fpr_ignore_notifiers)
+	M(fpr_ignore_notifiers)	\
+	M(cf_covered_partly)	\
+	M(latr_recycles)	\
+	M(latr_off_unsettled)	\
+	M(latr_any_mapping)	\
+	M(latr_no_held_limit)	\
+	M(latr_never_late)	\
+	M(latr_tag_head)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {
@@ -124,6 +131,7 @@ extern u32 cf_skip_local;
 extern u64 cf_first_generation;
 extern u64 cf_arena_size;
 extern u32 cf_id_max;
+extern u32 cf_tickless_cpu;
 
 static inline bool cf_mutated(enum cf_mutation m)
 {
@@ -133,6 +141,7 @@ static inline bool cf_mutated(enum cf_mutation m)
 #define cf_arena_size	CF_ARENA_SIZE
 #define cf_id_max	CF_ID_MAX
 #define cf_skip_local	0
+#define cf_tickless_cpu	U32_MAX
 
 static inline bool cf_mutated(enum cf_mutation m)
 {

@@ -13,6 +13,7 @@
 
 #include "core/core.h"
 #include "fpr/fpr.h"
+#include "latr/latr.h"
 
 /*
  * ceasefire=off, or a comma separated list of the mechanisms to switch on.
@@ -36,7 +37,8 @@ __setup("ceasefire=", ceasefire_setup);
 static ssize_t features_show(struct kobject *kobj, struct kobj_attribute *attr,
 			     char *buf)
 {
-	return sysfs_emit(buf, "fpr\n");
+	return sysfs_emit(buf, "fpr%s\n",
+			  IS_ENABLED(CONFIG_CEASEFIRE_LATR) ? " latr" : "");
 }
 
 static struct kobj_attribute features_attr = __ATTR_RO(features);
@@ -67,12 +69,12 @@ static struct kobj_attribute name##_attr = __ATTR_RW(name)
 CF_SWITCH(enabled, fpr_enabled);
 CF_SWITCH(evict, fpr_evict_skips);
 
-/* The three limits, in base pages. */
-#define CF_LIMIT(name)							\
+/* Limits, in base pages. */
+#define CF_LIMIT(name, variable)					\
 static ssize_t name##_show(struct kobject *kobj,			\
 			   struct kobj_attribute *attr, char *buf)	\
 {									\
-	return sysfs_emit(buf, "%lu\n", READ_ONCE(cf_##name));		\
+	return sysfs_emit(buf, "%lu\n", READ_ONCE(variable));		\
 }									\
 									\
 static ssize_t name##_store(struct kobject *kobj,			\
@@ -84,39 +86,42 @@ static ssize_t name##_store(struct kobject *kobj,			\
 									\
 	if (err)							\
 		return err;						\
-	WRITE_ONCE(cf_##name, nr);					\
+	WRITE_ONCE(variable, nr);					\
 	return count;							\
 }									\
 									\
 static struct kobj_attribute name##_attr = __ATTR_RW(name)
 
-CF_LIMIT(pool_limit);
-CF_LIMIT(parked_limit);
-CF_LIMIT(stale_limit);
+CF_LIMIT(pool_limit, cf_pool_limit);
+CF_LIMIT(parked_limit, cf_parked_limit);
+CF_LIMIT(stale_limit, cf_stale_limit);
 
-static ssize_t debt_age_ms_show(struct kobject *kobj,
-				struct kobj_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%u\n", READ_ONCE(cf_debt_age_ms));
-}
+/* Times, in milliseconds. A debt that is never settled is not on offer. */
+#define CF_TIME(name, variable)						\
+static ssize_t name##_show(struct kobject *kobj,			\
+			   struct kobj_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%u\n", READ_ONCE(variable));		\
+}									\
+									\
+static ssize_t name##_store(struct kobject *kobj,			\
+			    struct kobj_attribute *attr,		\
+			    const char *buf, size_t count)		\
+{									\
+	unsigned int ms;						\
+	int err = kstrtouint(buf, 0, &ms);				\
+									\
+	if (err)							\
+		return err;						\
+	if (ms < 2 || ms > 60 * MSEC_PER_SEC)				\
+		return -ERANGE;						\
+	WRITE_ONCE(variable, ms);					\
+	return count;							\
+}									\
+									\
+static struct kobj_attribute name##_attr = __ATTR_RW(name)
 
-static ssize_t debt_age_ms_store(struct kobject *kobj,
-				 struct kobj_attribute *attr, const char *buf,
-				 size_t count)
-{
-	unsigned int ms;
-	int err = kstrtouint(buf, 0, &ms);
-
-	if (err)
-		return err;
-	/* A debt that is never settled is not on offer. */
-	if (ms < 2 || ms > 60 * MSEC_PER_SEC)
-		return -ERANGE;
-	WRITE_ONCE(cf_debt_age_ms, ms);
-	return count;
-}
-
-static struct kobj_attribute debt_age_ms_attr = __ATTR_RW(debt_age_ms);
+CF_TIME(debt_age_ms, cf_debt_age_ms);
 
 static ssize_t parked_show(struct kobject *kobj, struct kobj_attribute *attr,
 			   char *buf)
@@ -199,9 +204,64 @@ static const struct attribute_group fpr_group = {
 	.attrs = fpr_attrs,
 };
 
+#ifdef CONFIG_CEASEFIRE_LATR
+
+static const char * const latr_names[] = {
+	[LATR_NEVER] = "never",
+	[LATR_ASK] = "ask",
+};
+
+/* As the switches of transparent huge pages: all, the chosen one in brackets. */
+static ssize_t latr_enabled_show(struct kobject *kobj,
+				 struct kobj_attribute *attr, char *buf)
+{
+	int i, now = READ_ONCE(latr_enabled), len = 0;
+
+	for (i = 0; i < ARRAY_SIZE(latr_names); i++)
+		len += sysfs_emit_at(buf, len, i == now ? "%s[%s]" : "%s%s",
+				     i ? " " : "", latr_names[i]);
+	return len + sysfs_emit_at(buf, len, "\n");
+}
+
+static ssize_t latr_enabled_store(struct kobject *kobj,
+				  struct kobj_attribute *attr, const char *buf,
+				  size_t count)
+{
+	int chosen = sysfs_match_string(latr_names, buf);
+
+	if (chosen < 0)
+		return chosen;
+	WRITE_ONCE(latr_enabled, chosen);
+	return count;
+}
+
+static struct kobj_attribute latr_enabled_attr =
+	__ATTR(enabled, 0644, latr_enabled_show, latr_enabled_store);
+CF_TIME(settle_ms, latr_settle_ms);
+CF_TIME(late_ms, latr_late_ms);
+CF_LIMIT(held_limit, latr_held_limit);
+
+static struct attribute *latr_attrs[] = {
+	&latr_enabled_attr.attr,
+	&settle_ms_attr.attr,
+	&late_ms_attr.attr,
+	&held_limit_attr.attr,
+	NULL,
+};
+
+static const struct attribute_group latr_group = {
+	.name = "latr",
+	.attrs = latr_attrs,
+};
+
+#endif /* CONFIG_CEASEFIRE_LATR */
+
 static const struct attribute_group *ceasefire_groups[] = {
 	&ceasefire_group,
 	&fpr_group,
+#ifdef CONFIG_CEASEFIRE_LATR
+	&latr_group,
+#endif
 	NULL,
 };
 

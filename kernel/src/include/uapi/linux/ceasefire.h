@@ -42,7 +42,8 @@
  * PR_FPR_GET_CONTEXT, pointer: stores which as unsigned int.
  *
  * Returns 0, or -1 with errno EINVAL: unknown operation or context, unused
- * arguments that are not 0, or a kernel without FPR; EFAULT: bad pointer;
+ * arguments that are not 0, another context of a lazy process (PR_LATR), or a
+ * kernel without FPR; EFAULT: bad pointer;
  * ENOMEM; EINTR: a fatal signal came.
  */
 #define PR_FPR			0x465052
@@ -55,5 +56,29 @@
 #define PR_FPR_CONTEXT_MAPPING	1
 #define PR_FPR_CONTEXT_CHILDREN	2
 /* 3 is reserved: it was for all processes of a user, which do not trust each other. */
+
+/*
+ * prctl(PR_LATR, operation, arg3, 0, 0): lazy translation coherence of a process.
+ *
+ * PR_LATR_SET, on (0 or 1): munmap() and whatever else ends a mapping whose
+ * address the kernel has chosen does not interrupt other CPUs; they catch up at
+ * their next ticks (/sys/kernel/mm/ceasefire/latr/). Until then they may still
+ * use what was unmapped, as it was; only a program that does so can notice.
+ * munmap() is no memory barrier for other threads any more.
+ * Of the address space: also of the parent between vfork() and execve(). Inherited
+ * over fork() and execve(); a program that gains privileges by execve() starts
+ * without. Nothing is left when the call returns that switches it off.
+ *
+ * PR_LATR_GET, pointer: stores it as unsigned int.
+ *
+ * Returns 0, or -1 with errno EINVAL: unknown operation or value, unused
+ * arguments that are not 0, a context of several processes or of mappings
+ * (PR_FPR_SET_CONTEXT, which fails for lazy processes in turn), or a kernel without
+ * LATR; EPERM: latr/enabled is "never"; EFAULT: bad pointer; EINTR: a fatal signal
+ * came.
+ */
+#define PR_LATR			0x4c415452
+#define PR_LATR_SET		1
+#define PR_LATR_GET		2
 
 #endif /* _UAPI_LINUX_CEASEFIRE_H */

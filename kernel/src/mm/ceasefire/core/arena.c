@@ -37,9 +37,6 @@
 #include "../../internal.h"
 #include "core.h"
 
-/* Settle when munmap() has left this many bytes of page tables. */
-#define CF_TABLES_MAX		SZ_2M
-
 /*
  * The arena lies this far from where mmap() places other mappings, so that the
  * two do not meet in a process of usual size. If they do, it gives way: what
@@ -214,7 +211,7 @@ bool cf_arena_may_keep(struct cf_ctx *ctx)
 
 	ctx->tables = min(ctx->tables, now);
 	CF_MUTATION(fpr_tables_unbounded, return true);
-	return now <= ctx->tables + CF_TABLES_MAX;
+	return now <= ctx->tables + cf_policy_of(ctx->mm)->tables_max;
 }
 
 /*
@@ -301,6 +298,23 @@ unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
 	return addr;
 }
 
+/*
+ * MAP_FIXED over a part of a mapping, as dynamic linkers do it: what was there
+ * before the mapping was settled when that came, and what is there now is flushed
+ * for when it is replaced (I5).
+ */
+static bool cf_is_covered(struct mm_struct *mm, unsigned long start,
+			  unsigned long end, enum cf_claim who)
+{
+	struct vm_area_struct *vma;
+
+	if (who != CF_CLAIM_MMAP)
+		return false;
+	vma = find_vma(mm, start);
+	CF_MUTATION_IF(cf_covered_partly, vma, end = min(end, vma->vm_end));
+	return vma && vma->vm_start <= start && vma->vm_end >= end;
+}
+
 /**
  * __cf_va_claim() - a mapping will be placed at an address we did not choose
  * @mm: the process, mmap_lock held for writing
@@ -316,9 +330,11 @@ void __cf_va_claim(struct mm_struct *mm, unsigned long start,
 {
 	struct cf_ctx *ctx = mm->cf;
 	unsigned long next;
+	bool covered;
 
 	if (!ctx)
 		return;
+	covered = cf_is_covered(mm, start, end, who);
 	/* mremap() moves whole tables, and looks for room in its slot of them. */
 	start = ALIGN_DOWN(start, PMD_SIZE);
 	end = ALIGN(end, PMD_SIZE);
@@ -332,7 +348,7 @@ void __cf_va_claim(struct mm_struct *mm, unsigned long start,
 	    end > ctx->hole_start)
 		ctx->hole_start = next;
 	CF_MUTATION_NTH(fpr_no_claim_mmap, who, return);
-	if (!cf_arena_quarantined(&ctx->arena, start, end))
+	if (covered || !cf_arena_quarantined(&ctx->arena, start, end))
 		return;
 	count_vm_event(FPR_VA_FLUSH);
 	trace_fpr_claim(ctx->id, start, end, who);

@@ -154,15 +154,20 @@ static void cf_group_flush_left(struct cf_group *group)
 /*
  * Make another choice, and leave the group of the last one, with all that this
  * takes; NULL for the default. Returns when what the process has left with any
- * group that it is not in any more is gone.
+ * group that it is not in any more is gone; false, and nothing is done, if it has
+ * chosen a mechanism that knows no groups.
  */
-static void cf_group_change(struct mm_struct *mm, struct cf_group *next)
+static bool cf_group_change(struct mm_struct *mm, struct cf_group *next)
 {
 	struct cf_member *member = NULL;
 	struct cf_group *group;
 	struct cf_ctx *ctx;
 
 	spin_lock(&cf_group_lock);
+	if (next && mm->cf_policy) {
+		spin_unlock(&cf_group_lock);
+		return false;
+	}
 	group = mm->cf_group;
 	WRITE_ONCE(mm->cf_group, next);
 	/* The mapping that makes the context now looks at the choice later. */
@@ -187,6 +192,7 @@ static void cf_group_change(struct mm_struct *mm, struct cf_group *next)
 	if (group)
 		cf_group_put(group);
 	cf_group_wait(mm);
+	return true;
 }
 
 /* A choice that the process cannot have; it may have made another one since. */
@@ -255,8 +261,11 @@ void __cf_group_inherit(struct mm_struct *mm)
 {
 	spin_lock(&cf_group_lock);
 	mm->cf_group = current->mm->cf_group;
-	if (mm->cf_group)
+	/* Another thread may have exchanged one for the other since. */
+	if (mm->cf_group) {
 		mm->cf_group->users++;
+		mm->cf_policy = NULL;
+	}
 	spin_unlock(&cf_group_lock);
 }
 
@@ -304,7 +313,11 @@ static int cf_group_found(unsigned int kind)
 		cf_group_put(group);
 		return -ENOMEM;
 	}
-	cf_group_change(mm, group);
+	if (!cf_group_change(mm, group)) {
+		kfree(member);
+		cf_group_put(group);
+		return -EINVAL;
+	}
 	if (mmap_write_lock_killable(mm)) {
 		kfree(member);
 		return -EINTR;
@@ -324,7 +337,8 @@ static int cf_group_found(unsigned int kind)
  * cf_group_choose() - choose the context of the current process
  * @kind: PR_FPR_CONTEXT_*
  *
- * Return: 0, -EINVAL: no such kind, -ENOMEM, -EINTR.
+ * Return: 0, -EINVAL: no such kind, or the process has chosen a mechanism that
+ * knows no groups, -ENOMEM, -EINTR.
  */
 int cf_group_choose(unsigned long kind)
 {
@@ -336,8 +350,10 @@ int cf_group_choose(unsigned long kind)
 		spin_lock(&cf_group_lock);
 		cf_each_mapping.users++;
 		spin_unlock(&cf_group_lock);
-		cf_group_change(current->mm, &cf_each_mapping);
-		return 0;
+		if (cf_group_change(current->mm, &cf_each_mapping))
+			return 0;
+		cf_group_put(&cf_each_mapping);
+		return -EINVAL;
 	case PR_FPR_CONTEXT_CHILDREN:
 		return cf_group_found(kind);
 	default:

@@ -135,12 +135,10 @@ static bool cf_any_key(struct mm_struct *mm)
 /**
  * cf_ctx_create() - give a process its context
  * @mm: current->mm, mmap_lock held for writing
- * @policy: of the mechanism that it is to use
  *
  * Return: the context, NULL without memory, addresses or ids.
  */
-struct cf_ctx *cf_ctx_create(struct mm_struct *mm,
-			     const struct cf_policy *policy)
+struct cf_ctx *cf_ctx_create(struct mm_struct *mm)
 {
 	struct cf_ctx *ctx;
 
@@ -151,7 +149,6 @@ struct cf_ctx *cf_ctx_create(struct mm_struct *mm,
 	if (!ctx)
 		return NULL;
 	ctx->mm = mm;
-	ctx->policy = policy;
 	refcount_set(&ctx->ref, 1);
 	cf_pool_init(ctx);
 	cf_settle_init(ctx);

@@ -20,6 +20,7 @@
  *   group.c	contexts of several processes
  *   choice.c	who is in one: what processes choose, and their credentials
  *   arena.c	addresses that wait, and left-over page tables
+ *   policy.c	which mechanism the munmap()s of a process use
  *   munmap.c	munmap() and the quarantine
  *   context.c	life of a context: created, exit
  *
@@ -36,6 +37,7 @@
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
+#include <linux/timer.h>
 #include <linux/vm_event_item.h>
 #include <linux/workqueue.h>
 
@@ -47,12 +49,18 @@
  * struct cf_catching_up - a debt that ticks are paying
  * @gen:	generation of the context that is paid for; 0: none
  * @rcu:	grace period after which CPUs can be believed
- * @since:	when the generation was taken, in jiffies
+ * @since:	when the age work has begun to wait, in jiffies
+ * @waiting:	of cf_ctx.waiting, what is over when it is paid
+ * @late:	a CPU had to be interrupted
+ * @released:	cf_ctx.completed when parked frames were last released
  */
 struct cf_catching_up {
 	u64 gen;
 	unsigned long rcu;
 	unsigned long since;
+	long waiting;
+	bool late;
+	u64 released;
 };
 
 /* What is decided about a flush; in the order of the counters of a mechanism. */
@@ -76,31 +84,50 @@ enum cf_verdict {
 
 /**
  * struct cf_policy - what a mechanism decides about the munmap()s of a process
+ * @map_area:	an address for a mapping, with the arguments of mmap(); 0: as if
+ *		the process had not asked for anything. NULL where only MAP_FPR asks
  * @wanted:	flags of mappings for which somebody has asked for it
  * @eligible:	can the flush for such a mapping be left out?
  * @must_flush:	what it has against leaving out the flush of a marked gather,
  *		beside what all have (gather.c); CF_SKIP: nothing
+ * @huge:	can the flush for huge entries be left out?
+ * @recycles:	may parked frames be used again before a flush?
+ * @start_ms:	after that time ticks shall pay for a skip; NULL: half of
+ *		cf_debt_age_ms
+ * @late_ms:	after that time CPUs are interrupted that have not; NULL:
+ *		cf_debt_age_ms
+ * @held_limit:	anonymous pages that may wait until one flush pays for them, and a
+ *		quarter of them for one gather; NULL: no limit but those for all
+ * @tables_max:	bytes of page tables that may be left
+ * @late:	counts CPUs that were interrupted, an event; 0: nobody counts them
  * @skipped:	counts flushes that were left out
  * @skipped_pages: counts the frames that were tagged instead
  * @flushed:	the first of the counters of enum cf_verdict, an event, too
  */
 struct cf_policy {
+	unsigned long (*map_area)(struct file *file, unsigned long addr,
+				  unsigned long len, unsigned long pgoff,
+				  unsigned long flags, vm_flags_t vm_flags);
 	vm_flags_t wanted;
 	bool (*eligible)(struct vm_area_struct *vma);
 	enum cf_verdict (*must_flush)(struct mmu_gather *tlb);
+	bool huge;
+	bool recycles;
+	const unsigned int *start_ms;
+	const unsigned int *late_ms;
+	const unsigned long *held_limit;
+	unsigned long tables_max;
+	enum vm_event_item late;
 	enum vm_event_item skipped;
 	enum vm_event_item skipped_pages;
 	int flushed;
 };
-
-extern const struct cf_policy *cf_usual_policy;
 
 /**
  * struct cf_ctx - recycling context: who may reach the same stale frames
  * @id:		what tags say; unique among live contexts
  * @mm:		the process, pinned by mmgrab(); NULL for groups and the shared
  *		context
- * @policy:	of the mechanism that the process uses; NULL without @mm
  * @group:	the context that frames are tagged with instead, under RCU
  * @member:	that it is in the list of the group, see group.h
  * @leaving:	groups that it is just leaving
@@ -115,8 +142,12 @@ extern const struct cf_policy *cf_usual_policy;
  * @kept:	pages that reclaim has left alone since they were last settled
  * @stale:	frames that it can reach, or a few more: counted when a skip makes
  *		them so, 0 again with each flush for the context
+ * @held:	anonymous pages that were unmapped and wait, since the last generation
+ *		that ticks were to catch up with; a few more at times
+ * @waiting:	those before it
  * @awaited:	generation that ticks shall catch up with
- * @owed:	1 from the first skip until the age work takes it back
+ * @due:	when the oldest debt that is not awaited is old enough, in jiffies;
+ *		0: there is none. See cf_owe()
  * @catching_up: what the age work waits for; for itself alone, see tick.c
  * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
  *		held for writing
@@ -130,7 +161,8 @@ extern const struct cf_policy *cf_usual_policy;
  * @anon:	those that the process may still write to; only for anonymous pages
  * @large:	parked pages of higher order
  * @drain:	runs when @nr goes over the limit
- * @age:	settles what is still owed after a while
+ * @old:	expires when a debt is old enough
+ * @age:	sees to it that an old debt is paid
  * @free:	frees the context; its last reference may go where nobody can sleep
  * @settling:	one drain at a time: who waits for frames waits for those that
  *		are on their way, too
@@ -145,7 +177,6 @@ extern const struct cf_policy *cf_usual_policy;
 struct cf_ctx {
 	u32 id;
 	struct mm_struct *mm;
-	const struct cf_policy *policy;
 	struct cf_ctx *group;
 	struct cf_member *member;
 	atomic_t leaving;
@@ -159,8 +190,10 @@ struct cf_ctx {
 	u64 awaited;
 	struct cf_catching_up catching_up;
 	atomic_long_t stale;
+	atomic_long_t held;
+	atomic_long_t waiting;
 	atomic_t kept;
-	int owed;
+	unsigned long due;
 	bool keyed;
 
 	/* Protects the pool: the members down to @large. */
@@ -173,6 +206,7 @@ struct cf_ctx {
 	struct list_head large;
 
 	struct work_struct drain;
+	struct timer_list old;
 	struct delayed_work age;
 	struct work_struct free;
 	/* Serializes drains; nothing is allocated under it. */
@@ -203,6 +237,7 @@ extern unsigned long cf_stale_limit;
 extern unsigned int cf_debt_age_ms;
 
 /* registry.c */
+extern const struct cf_policy *cf_usual_policy;
 extern struct workqueue_struct *cf_wq;
 bool cf_ctx_register(struct cf_ctx *ctx);
 void cf_ctx_unregister(struct cf_ctx *ctx);
@@ -210,9 +245,20 @@ struct cf_ctx *cf_ctx_find(u32 id);
 struct cf_ctx *cf_ctx_next(unsigned long *id);
 void cf_ctx_put(struct cf_ctx *ctx);
 
+/* What decides about a process. */
+static inline const struct cf_policy *cf_policy_of(struct mm_struct *mm)
+{
+	return READ_ONCE(mm->cf_policy) ?: cf_usual_policy;
+}
+
+/* The same for a context; several processes have what is usual. */
+static inline const struct cf_policy *cf_ctx_policy(struct cf_ctx *ctx)
+{
+	return ctx->mm ? cf_policy_of(ctx->mm) : cf_usual_policy;
+}
+
 /* context.c */
-struct cf_ctx *cf_ctx_create(struct mm_struct *mm,
-			     const struct cf_policy *policy);
+struct cf_ctx *cf_ctx_create(struct mm_struct *mm);
 unsigned int cf_ctx_count(void);
 
 /* group.c */
@@ -304,7 +350,9 @@ u64 cf_shared_take_generation(void);
 void cf_start_generations(struct mm_struct *mm);
 bool cf_tag_is_stale(u64 tag, struct cf_ctx *ctx);
 void cf_credit(struct cf_ctx *ctx, u64 gen);
-unsigned long cf_debt_age(void);
+unsigned long cf_debt_age(struct cf_ctx *ctx);
+unsigned long cf_debt_late(struct cf_ctx *ctx);
+void cf_kick_release(struct cf_ctx *ctx);
 void cf_kick_drain(struct cf_ctx *ctx);
 void cf_owe(struct cf_ctx *ctx, u64 gen);
 void cf_owe_young(struct cf_ctx *ctx, u64 gen);
@@ -327,6 +375,12 @@ void cf_settle_shared_idle(void);
 /* tick.c */
 bool cf_catch_up_begin(struct cf_ctx *ctx);
 bool cf_catch_up_done(struct cf_ctx *ctx);
+bool cf_start_due(struct cf_ctx *ctx);
+void cf_flush_late(struct cf_ctx *ctx);
+
+/* policy.c */
+int cf_policy_choose(const struct cf_policy *policy);
+bool cf_file_eligible(struct file *file);
 
 /* arena.c */
 bool cf_arena_init(struct cf_ctx *ctx);

@@ -143,6 +143,20 @@ void __cf_flush_started(struct mm_struct *mm)
 }
 
 /**
+ * cf_kick_release() - look now what is paid, and release what is clean
+ * @ctx: the context
+ *
+ * Context: any; RCU read side or a reference.
+ */
+void cf_kick_release(struct cf_ctx *ctx)
+{
+	if (!refcount_inc_not_zero(&ctx->ref))
+		return;
+	if (mod_delayed_work(cf_wq, &ctx->age, 0))
+		cf_ctx_put(ctx);
+}
+
+/**
  * __cf_flush_completed() - all CPUs have carried out a flush of a process
  * @mm: the process
  * @gen: its number
@@ -157,27 +171,69 @@ void __cf_flush_completed(struct mm_struct *mm, u64 gen, bool full)
 	struct cf_ctx *ctx = READ_ONCE(mm->cf);
 
 	CF_MUTATION(fpr_credit_partial, full = true);
-	if (ctx && full)
-		cf_credit(ctx, gen);
+	if (!ctx || !full)
+		return;
+	cf_credit(ctx, gen);
+	/* Nobody waits for them but the allocator. */
+	if (READ_ONCE(ctx->nr) && !cf_ctx_policy(ctx)->recycles)
+		cf_kick_release(ctx);
 }
 
 /**
- * cf_debt_age() - how long something may be owed until its flush is sent
+ * cf_debt_age() - how old a debt gets until ticks shall pay it
+ * @ctx: the context
  *
- * Return: half of the time that is allowed; the other half is for ticks.
+ * Return: the time in jiffies.
  */
-unsigned long cf_debt_age(void)
+unsigned long cf_debt_age(struct cf_ctx *ctx)
 {
-	return msecs_to_jiffies(READ_ONCE(cf_debt_age_ms)) / 2;
+	const unsigned int *ms = cf_ctx_policy(ctx)->start_ms;
+
+	return ms ? msecs_to_jiffies(READ_ONCE(*ms)) :
+		    msecs_to_jiffies(READ_ONCE(cf_debt_age_ms)) / 2;
 }
 
-/* What is owed has been noted: let it be paid after a while. */
+/**
+ * cf_debt_late() - how old a debt gets until CPUs are interrupted for it
+ * @ctx: the context
+ *
+ * Return: the time in jiffies.
+ */
+unsigned long cf_debt_late(struct cf_ctx *ctx)
+{
+	const unsigned int *ms = cf_ctx_policy(ctx)->late_ms ?: &cf_debt_age_ms;
+
+	return msecs_to_jiffies(READ_ONCE(*ms));
+}
+
+/*
+ * What is owed has been noted: let it be paid after a while.
+ *
+ *   skip				cf_start_due(), in a tick or by the timer
+ *   gen = started			due = 0
+ *   notes gen				nothing is owed? then that is all
+ *   due != 0: it is started later	N = ++started; ticks shall catch up
+ *
+ * Who sees that @due is set has read the generation before it was cleared, so
+ * N is newer. And who clears it sees what was noted before, since both have a
+ * full barrier in between (cf_raise(), cmpxchg).
+ */
 static void cf_kick_age(struct cf_ctx *ctx)
 {
-	if (READ_ONCE(ctx->owed) || xchg(&ctx->owed, 1))
+	unsigned long due;
+
+	/* The generation before @due, where nothing had to be noted. */
+	smp_rmb();
+	if (READ_ONCE(ctx->due))
+		return;
+	/* 0 is for none. */
+	due = jiffies + cf_debt_age(ctx) ?: 1;
+	if (cmpxchg(&ctx->due, 0, due))
 		return;
 	refcount_inc(&ctx->ref);
-	if (!queue_delayed_work(cf_wq, &ctx->age, cf_debt_age()))
+	/* Still to expire for an older debt, which a tick has started: see to it. */
+	if (mod_timer(&ctx->old, due) &&
+	    !queue_delayed_work(cf_wq, &ctx->age, 1))
 		cf_ctx_put(ctx);
 }
 

@@ -106,9 +106,44 @@ static bool cf_gather_too_many(unsigned long pages)
 	return pages > CF_GATHER_MAX;
 }
 
+/*
+ * The frames that an entry of a gather stands for: a huge page has one entry for
+ * all of them. Of a folio of that size that is mapped by small entries too many
+ * are tagged, which does no harm.
+ */
+static unsigned long cf_frames_of(struct mmu_gather *tlb, struct page *page,
+				  const struct cf_policy *policy)
+{
+	struct folio *folio = page_folio(page);
+
+	CF_MUTATION(latr_tag_head, return 1);
+	return policy->huge && tlb->cleared_pmds && page == &folio->page &&
+	       folio_test_pmd_mappable(folio) ? folio_nr_pages(folio) : 1;
+}
+
+/*
+ * Anonymous pages wait when they are unmapped, so a mechanism that has no use for
+ * them holds only so many of them, and gives them up at once when they are many.
+ */
+static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy,
+			      unsigned long fresh)
+{
+	unsigned long limit;
+
+	if (!policy->held_limit)
+		return false;
+	CF_MUTATION(latr_no_held_limit, return false);
+	limit = READ_ONCE(*policy->held_limit);
+	return fresh > limit / 4 ||
+	       atomic_long_add_return(fresh, &ctx->held) +
+	       atomic_long_read(&ctx->waiting) > limit;
+}
+
 /* Tag all frames that the gather holds, @pages of them; or say why not. */
 static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
-				     struct cf_ctx *ctx, unsigned long *pages)
+				     struct cf_ctx *ctx,
+				     const struct cf_policy *policy,
+				     unsigned long *pages)
 {
 	struct cf_ctx *owner = cf_tag_ctx(ctx);
 	struct mmu_gather_batch *batch;
@@ -127,7 +162,7 @@ static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
 			struct encoded_page *enc = batch->encoded_pages[i];
 			struct page *page = encoded_page_ptr(enc);
 			bool anon = PageAnon(page);
-			unsigned long nr = 1;
+			unsigned long nr = cf_frames_of(tlb, page, policy);
 
 			/* See __tlb_remove_folio_pages_size(). */
 			if (unlikely(encoded_page_flags(enc) &
@@ -150,7 +185,20 @@ static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
 	}
 	atomic_long_add(fresh[false], &owner->stale);
 	atomic_long_add(fresh[true], &ctx->stale);
+	if (why == CF_SKIP && fresh[true] &&
+	    cf_holds_too_many(ctx, policy, fresh[true]))
+		why = CF_FLUSH_LIMIT;
 	return why;
+}
+
+/* A limit was reached: the flush is one of everything, and pays for all. */
+static void cf_flush_all(struct mmu_gather *tlb, struct cf_ctx *ctx)
+{
+	/* First, so that what is left meanwhile counts. */
+	atomic_long_set(&ctx->stale, 0);
+	atomic_long_set(&ctx->held, 0);
+	atomic_long_set(&ctx->waiting, 0);
+	tlb->need_flush_all = 1;
 }
 
 /* Debug builds: makes the time long in which a frame has neither entry nor tag. */
@@ -184,9 +232,7 @@ static bool cf_stale_too_many(struct mmu_gather *tlb)
 
 	CF_MUTATION(fpr_no_stale_limit, return false);
 	if (atomic_long_read(&ctx->stale) > limit) {
-		/* First, so that what is left meanwhile counts. */
-		atomic_long_set(&ctx->stale, 0);
-		tlb->need_flush_all = 1;
+		cf_flush_all(tlb, ctx);
 		return true;
 	}
 	rcu_read_lock();
@@ -202,13 +248,17 @@ static bool cf_is_marked(struct mmu_gather *tlb)
 	return tlb->cf_marked;
 }
 
-/* Does the gather need a flush for page tables, or one of everything? */
-static bool cf_frees_tables(struct mmu_gather *tlb)
+/*
+ * Does the gather need a flush for page tables, or one of everything? A cleared
+ * entry of the second level is that of a huge page, if no table goes.
+ */
+static bool cf_frees_tables(struct mmu_gather *tlb,
+			    const struct cf_policy *policy)
 {
 	CF_MUTATION(fpr_allow_tables, return false);
 	return tlb->freed_tables || tlb->unshared_tables ||
-	       tlb->need_flush_all || tlb->cleared_pmds || tlb->cleared_puds ||
-	       tlb->cleared_p4ds;
+	       tlb->need_flush_all || (tlb->cleared_pmds && !policy->huge) ||
+	       tlb->cleared_puds || tlb->cleared_p4ds;
 }
 
 /* Listeners hear of invalidations from flush_tlb_mm_range() only. */
@@ -256,7 +306,7 @@ static enum cf_verdict cf_must_flush(struct mmu_gather *tlb,
 	/* tlb_finish_mmu() found another gather of this process under way. */
 	if (tlb->fullmm)
 		return CF_FLUSH_NESTED;
-	if (cf_frees_tables(tlb))
+	if (cf_frees_tables(tlb, policy))
 		return CF_FLUSH_TABLES;
 	if (cf_is_heard(tlb->mm))
 		return CF_FLUSH_NOTIFIER;
@@ -292,7 +342,7 @@ bool __cf_skip_flush(struct mmu_gather *tlb)
 
 	if (likely(!cf_is_marked(tlb)))
 		return false;
-	policy = ctx->policy;
+	policy = cf_policy_of(tlb->mm);
 	why = cf_must_flush(tlb, policy);
 	if (why != CF_SKIP)
 		goto flush;
@@ -300,7 +350,9 @@ bool __cf_skip_flush(struct mmu_gather *tlb)
 	smp_mb();
 	cf_skip_pause();
 	rcu_read_lock();
-	why = cf_tag_gather(tlb, ctx, &pages);
+	why = cf_tag_gather(tlb, ctx, policy, &pages);
+	if (why == CF_FLUSH_LIMIT)
+		cf_flush_all(tlb, ctx);
 	rcu_read_unlock();
 	if (why != CF_SKIP)
 		goto flush;

@@ -20,12 +20,6 @@
 #include "../../internal.h"
 #include "core.h"
 
-/*
- * Of a process that has no context, but marked mappings: it has inherited them.
- * The mechanism that mmap() is asked for sets it.
- */
-const struct cf_policy *cf_usual_policy __ro_after_init;
-
 /**
  * __cf_munmap_prepare() - how an munmap() lies to the quarantine
  * @vms: the munmap, nothing was done yet
@@ -64,7 +58,7 @@ void __cf_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
 		       struct ma_state *mas_detach)
 {
 	struct cf_ctx *ctx = tlb->mm->cf;
-	const struct cf_policy *policy = ctx ? ctx->policy : cf_usual_policy;
+	const struct cf_policy *policy = cf_policy_of(tlb->mm);
 	bool wanted = vms->vma->vm_flags & policy->wanted;
 	struct vm_area_struct *vma;
 	enum cf_verdict why;

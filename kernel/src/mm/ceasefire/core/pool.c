@@ -55,6 +55,14 @@ void cf_pool_init(struct cf_ctx *ctx)
 	INIT_LIST_HEAD(&ctx->large);
 }
 
+/* A mechanism with a limit of its own keeps it; then this is for what goes wrong. */
+static unsigned long cf_pool_max(struct cf_ctx *ctx)
+{
+	const unsigned long *held = cf_ctx_policy(ctx)->held_limit;
+
+	return held ? 2 * READ_ONCE(*held) : READ_ONCE(cf_pool_limit);
+}
+
 static bool cf_pool_add(struct cf_ctx *ctx, u64 tag, struct page *page,
 			unsigned int order, bool writable)
 {
@@ -86,7 +94,7 @@ static bool cf_pool_add(struct cf_ctx *ctx, u64 tag, struct page *page,
 	cf_charge_noted(ctx, page);
 	list_add(&page->lru, list);
 	ctx->nr += 1UL << order;
-	full |= ctx->nr > READ_ONCE(cf_pool_limit);
+	full |= ctx->nr > cf_pool_max(ctx);
 	/* Under the lock: where none is counted, none is in a pool. */
 	cf_account_parked(page, 1L << order);
 	spin_unlock_irqrestore(&ctx->lock, flags);

@@ -14,6 +14,12 @@
 
 #include "core.h"
 
+/*
+ * What decides about processes that have not chosen: the mechanism that mmap() is
+ * asked for sets it.
+ */
+const struct cf_policy *cf_usual_policy __ro_after_init;
+
 /* What settles and drains in the background. */
 struct workqueue_struct *cf_wq;
 

@@ -14,11 +14,10 @@
  * in number and time (I6). Age also bounds for how long a CPU may keep a
  * translation that munmap() has removed.
  *
- * Age work against skip (cf_owe()): the skip first notes cf_ctx.skipped, then sees
- * @owed == 1 and queues nothing, or sets it and queues the work. The work sets
- * @owed = 0 before it reads @skipped for the last time. xchg() on both sides is
- * a full barrier, so either the work sees the skip and goes on, or the skip
- * queues the next work.
+ * Age: the first skip that nothing else is due for arms a timer (debt.c), which
+ * queues the age work. That waits until all CPUs have caught up (tick.c), and
+ * releases what is clean by then. Each debt has a timer that expires after it, so
+ * the work need not look for debts that come while it runs.
  *
  * Frames of several contexts are settled by a flush of each process that owes
  * anything, and of no other CPU:
@@ -79,6 +78,7 @@ void cf_flush(struct cf_ctx *ctx)
 	count_vm_event(FPR_DRAIN_FLUSH);
 	/* Before it has a number: what is left from now on counts anew. */
 	atomic_long_set(&ctx->stale, 0);
+	atomic_long_set(&ctx->held, 0);
 	if (ctx->mm) {
 		/* Credits itself in __cf_flush_completed(). */
 		flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
@@ -160,6 +160,8 @@ void cf_settle(struct cf_ctx *ctx, enum cf_drain_reason reason)
 
 static void cf_ctx_cancel_age(struct cf_ctx *ctx)
 {
+	if (timer_delete(&ctx->old))
+		cf_ctx_put(ctx);
 	if (cancel_delayed_work(&ctx->age))
 		cf_ctx_put(ctx);
 }
@@ -232,74 +234,76 @@ static void cf_drain_work(struct work_struct *work)
 }
 
 /* How often to look whether all CPUs have caught up: about once a tick. */
-static unsigned long cf_poll_time(void)
+static unsigned long cf_poll_time(struct cf_ctx *ctx)
 {
-	return clamp(cf_debt_age(), 1, msecs_to_jiffies(8));
+	return clamp(cf_debt_age(ctx), 1, msecs_to_jiffies(8));
+}
+
+/* Did CPUs have the time that they have? */
+static bool cf_is_overdue(struct cf_ctx *ctx)
+{
+	unsigned long age = cf_debt_age(ctx), late = cf_debt_late(ctx);
+
+	return time_after_eq(jiffies, ctx->catching_up.since +
+				      (late > age ? late - age : 1));
 }
 
 /*
  * Pay what is owed, without sleeping: begin to catch up, or look whether that is
- * done, or end it by a flush when half of the age is over.
+ * done, or interrupt those who are late. Groups are flushed: who is a member can
+ * change while one waits.
  *
  * Return: false to be called again after cf_poll_time().
  */
 static bool cf_pay(struct cf_ctx *ctx)
 {
-	CF_MUTATION(fpr_no_drain_age, ctx->catching_up.gen = 0; return true);
 	if (READ_ONCE(ctx->dead)) {
 		ctx->catching_up.gen = 0;
 		return true;
 	}
-	if (!ctx->catching_up.gen) {
-		if (!cf_is_owed(ctx))
-			return true;
-		count_vm_event(FPR_DRAIN_AGE);
-		if (cf_catch_up_begin(ctx))
-			return false;
-	} else {
-		if (cf_catch_up_done(ctx))
-			return true;
-		if (time_before(jiffies, ctx->catching_up.since + cf_debt_age()))
-			return false;
-		ctx->catching_up.gen = 0;
+	if (!ctx->mm && ctx != &cf_shared) {
+		if (cf_start_due(ctx))
+			cf_flush(ctx);
+		return true;
 	}
+	if (!ctx->catching_up.gen || cf_catch_up_done(ctx))
+		return !cf_catch_up_begin(ctx);
+	if (!cf_is_overdue(ctx))
+		return false;
+	if (ctx->mm) {
+		cf_flush_late(ctx);
+		return false;
+	}
+	ctx->catching_up.gen = 0;
 	cf_flush(ctx);
 	return true;
 }
 
-/* Is something owed that no other work is queued for? */
-static bool cf_pays_again(struct cf_ctx *ctx)
-{
-	CF_MUTATION(fpr_no_drain_age, return false);
-	return !READ_ONCE(ctx->dead) && cf_is_owed(ctx) && !xchg(&ctx->owed, 1);
-}
-
-/*
- * What was left while this one paid is not paid. It was left after the
- * generation was taken, and half of the age counts from there.
- */
 static void cf_age_work(struct work_struct *work)
 {
 	struct cf_ctx *ctx = container_of(to_delayed_work(work),
 					  struct cf_ctx, age);
-	unsigned long next = cf_poll_time(), now;
+	bool paid = cf_pay(ctx);
+	u64 completed = READ_ONCE(ctx->completed);
 
-	if (!cf_pay(ctx))
-		goto again;
-	/* What is tagged from now on is parked again. All else is clean. */
-	cf_release_clean(ctx);
-
-	xchg(&ctx->owed, 0);
-	if (!cf_pays_again(ctx)) {
-		cf_ctx_put(ctx);
-		return;
+	/* Also what another flush has paid for. */
+	if (ctx->catching_up.released != completed) {
+		ctx->catching_up.released = completed;
+		cf_release_clean(ctx);
 	}
-	now = jiffies;
-	next = ctx->catching_up.since + cf_debt_age();
-	next = time_after(next, now) ? next - now : 0;
-again:
 	/* Whoever has queued it meanwhile has brought a reference, too. */
-	if (!queue_delayed_work(cf_wq, &ctx->age, next))
+	if (paid || !queue_delayed_work(cf_wq, &ctx->age, cf_poll_time(ctx)))
+		cf_ctx_put(ctx);
+}
+
+/* A debt is old enough. Ticks have a while until the work looks. */
+static void cf_old_timer(struct timer_list *timer)
+{
+	struct cf_ctx *ctx = from_timer(ctx, timer, old);
+
+	if (ctx->mm)
+		cf_start_due(ctx);
+	if (!queue_delayed_work(cf_wq, &ctx->age, 1))
 		cf_ctx_put(ctx);
 }
 
@@ -307,14 +311,17 @@ again:
  * cf_settle_soon() - somebody waits for what a context owes, and can wait
  * @ctx: the context, under RCU
  *
- * The age work begins now: ticks pay within about two of them.
+ * It is due now: ticks pay within about two of them.
  */
 void cf_settle_soon(struct cf_ctx *ctx)
 {
-	if (!refcount_inc_not_zero(&ctx->ref))
-		return;
-	if (mod_delayed_work(cf_wq, &ctx->age, 0))
-		cf_ctx_put(ctx);
+	unsigned long due = READ_ONCE(ctx->due), now = jiffies ?: 1;
+
+	if (due)
+		cmpxchg(&ctx->due, due, now);
+	if (ctx->mm)
+		cf_start_due(ctx);
+	cf_kick_release(ctx);
 }
 
 /**
@@ -337,6 +344,7 @@ void cf_settle_init(struct cf_ctx *ctx)
 {
 	mutex_init(&ctx->settling);
 	INIT_WORK(&ctx->drain, cf_drain_work);
+	timer_setup(&ctx->old, cf_old_timer, 0);
 	INIT_DELAYED_WORK(&ctx->age, cf_age_work);
 }
 

@@ -3,13 +3,18 @@
  * Settling without interrupts: debts that are only getting old are paid by the
  * scheduler ticks of the CPUs that may hold the translations.
  *
- * The age work takes a new generation N for the process, as a flush does, but
- * sends no IPI. From then on each CPU flushes by itself, whole address space:
+ * When a debt is old enough, a tick of a CPU that runs the process takes a new
+ * generation N for it, as a flush does, but sends no IPI; where none runs it, a
+ * timer does. From then on each CPU flushes by itself, whole address space:
  *   - a CPU that switches to the process compares generations, as ever,
  *   - a CPU that leaves lazy mode does, too,
  *   - a CPU that runs the process all the time does at its next tick.
- * When all have, the debt is paid. Those that have not after a while (no tick,
- * a virtual CPU that does not run) get the usual flush.
+ * When all have, the debt is paid: the age work looks for that, and waits for it.
+ * CPUs that have not after a while (no tick, interrupts off, a virtual CPU that
+ * does not run) are interrupted, and no others: once for all that is owed.
+ *
+ * So how long a translation can be used depends on no work item, and nothing is
+ * paid because time has passed (I9).
  *
  * The work may believe what it reads of another CPU only if that CPU is not in
  * the middle of switch_mm_irqs_off():
@@ -30,12 +35,17 @@
  * Nothing here sleeps, however many processes there are: the age work begins to
  * catch up, and comes back to look.
  *
+ * A CPU that goes offline loads init_mm first, and one that comes back starts with
+ * an empty TLB.
+ *
  * Locks: none. Callers: the age work (settle.c), sched_tick().
  */
 #include <linux/cpumask.h>
+#include <linux/hardirq.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
+#include <linux/vmstat.h>
 #include <linux/vmstat.h>
 
 #include <asm/tlbflush.h>
@@ -44,35 +54,91 @@
 
 #include "core.h"
 
-/**
- * __cf_tick() - the tick of a CPU
- *
- * Context: hard interrupt, interrupts off, so loaded_mm does not change.
- */
-void __cf_tick(void)
+/* A new generation for a process, without an IPI; ticks shall catch up. */
+static void cf_take_generation(struct cf_ctx *ctx)
 {
-	struct mm_struct *mm = this_cpu_read(cpu_tlbstate.loaded_mm);
-	struct cf_ctx *ctx;
+	/* Before it has a number: what is left from now on counts anew. */
+	atomic_long_set(&ctx->stale, 0);
+	atomic_long_add(atomic_long_xchg(&ctx->held, 0), &ctx->waiting);
+	cf_raise(&ctx->awaited, inc_mm_tlb_gen(ctx->mm));
+}
+
+/**
+ * cf_start_due() - begin to pay if a debt is old enough
+ * @ctx: the context
+ *
+ * Of a process, that is to take the generation that ticks catch up with. See
+ * cf_kick_age() for the order.
+ *
+ * Context: any.
+ * Return: true if the caller is the one to pay for a context without a process.
+ */
+bool cf_start_due(struct cf_ctx *ctx)
+{
+	unsigned long due = READ_ONCE(ctx->due);
+
+	CF_MUTATION(fpr_no_drain_age, return false);
+	if (!due || time_before(jiffies, due) ||
+	    cmpxchg(&ctx->due, due, 0) != due)
+		return false;
+	if (!cf_is_owed(ctx)) {
+		atomic_long_set(&ctx->held, 0);
+		return false;
+	}
+	count_vm_event(FPR_DRAIN_AGE);
+	if (ctx->mm)
+		cf_take_generation(ctx);
+	return true;
+}
+
+/*
+ * Flush this CPU if it runs a process that awaits that. Interrupts are off, so
+ * loaded_mm does not change.
+ */
+static bool cf_catch_up_here(struct mm_struct *mm, struct cf_ctx *ctx)
+{
 	u16 asid;
 	u64 gen;
 
-	if (mm == &init_mm || this_cpu_read(cpu_tlbstate_shared.is_lazy))
-		return;
-	/* Freed by RCU; hard interrupts are read sides. */
-	ctx = READ_ONCE(mm->cf);
-	CF_MUTATION(fpr_no_tick, return);
-	if (!ctx)
-		return;
 	asid = this_cpu_read(cpu_tlbstate.loaded_mm_asid);
 	if (this_cpu_read(cpu_tlbstate.ctxs[asid].tlb_gen) >=
 	    READ_ONCE(ctx->awaited))
-		return;
+		return false;
 	/* The generation before the flush: what comes later is not covered. */
 	gen = atomic64_read(&mm->context.tlb_gen);
 	flush_tlb_local();
 	this_cpu_write(cpu_tlbstate.ctxs[asid].tlb_gen, gen);
-	count_vm_event(FPR_TICK_FLUSH);
 	trace_fpr_tick(ctx->id, gen);
+	return true;
+}
+
+/* The process that this CPU runs, not only keeps loaded; or NULL. */
+static struct mm_struct *cf_running_here(void)
+{
+	struct mm_struct *mm = this_cpu_read(cpu_tlbstate.loaded_mm);
+
+	return mm == &init_mm || this_cpu_read(cpu_tlbstate_shared.is_lazy) ?
+	       NULL : mm;
+}
+
+/**
+ * __cf_tick() - the tick of a CPU
+ *
+ * Context: hard interrupt, interrupts off.
+ */
+void __cf_tick(void)
+{
+	struct mm_struct *mm = cf_running_here();
+	struct cf_ctx *ctx;
+
+	/* Freed by RCU; hard interrupts are read sides. */
+	ctx = mm ? READ_ONCE(mm->cf) : NULL;
+	CF_MUTATION(fpr_no_tick, return);
+	if (!ctx || smp_processor_id() == cf_tickless_cpu)
+		return;
+	cf_start_due(ctx);
+	if (cf_catch_up_here(mm, ctx))
+		count_vm_event(FPR_TICK_FLUSH);
 }
 
 /* Can a CPU no longer use translations from before generation @gen? */
@@ -103,13 +169,48 @@ static bool cf_all_caught_up(struct mm_struct *mm, u64 gen)
 	return true;
 }
 
-/* A new generation for a process, without an IPI; ticks shall catch up. */
-static u64 cf_take_generation(struct cf_ctx *ctx)
+/* Does a CPU run the process, and has not caught up? */
+static bool cf_is_late(int cpu, void *info)
 {
-	u64 gen = inc_mm_tlb_gen(ctx->mm);
+	struct tlb_state *state = per_cpu_ptr(&cpu_tlbstate, cpu);
+	struct cf_ctx *ctx = info;
 
-	cf_raise(&ctx->awaited, gen);
-	return gen;
+	/* In the middle of a switch it is about to compare. */
+	return READ_ONCE(state->loaded_mm) == ctx->mm &&
+	       !cf_cpu_caught_up(ctx->mm, ctx->catching_up.gen, cpu);
+}
+
+/* Counted as what it is, too: a shootdown that this CPU has received. */
+static void cf_catch_up_late(void *info)
+{
+	struct mm_struct *mm = cf_running_here();
+	struct cf_ctx *ctx = info;
+	int late = cf_policy_of(ctx->mm)->late;
+
+	if (mm != ctx->mm || !cf_catch_up_here(mm, ctx))
+		return;
+	inc_irq_stat(irq_tlb_count);
+	count_vm_tlb_event(NR_TLB_REMOTE_FLUSH_RECEIVED);
+	if (late)
+		count_vm_event(late);
+	WRITE_ONCE(ctx->catching_up.late, true);
+}
+
+/**
+ * cf_flush_late() - interrupt the CPUs that have not caught up
+ * @ctx: the context of a process; the caller is its age work
+ *
+ * Context: may sleep and sends IPIs; returns when they have.
+ */
+void cf_flush_late(struct cf_ctx *ctx)
+{
+	CF_MUTATION(latr_never_late, return);
+	ctx->catching_up.late = false;
+	on_each_cpu_cond(cf_is_late, cf_catch_up_late, ctx, true);
+	if (!READ_ONCE(ctx->catching_up.late))
+		return;
+	count_vm_tlb_event(NR_TLB_REMOTE_FLUSH);
+	count_vm_event(FPR_DRAIN_FLUSH);
 }
 
 /*
@@ -147,23 +248,45 @@ static bool cf_shared_caught_up(void)
 	return paid;
 }
 
+/* What was waiting need not any more; a flush may have said so before. */
+static void cf_wait_over(struct cf_ctx *ctx)
+{
+	long was = atomic_long_read(&ctx->waiting);
+
+	while (!atomic_long_try_cmpxchg(&ctx->waiting, &was,
+					max(was - ctx->catching_up.waiting, 0)))
+		;
+}
+
 /**
- * cf_catch_up_begin() - let ticks pay what a context owes
- * @ctx: the context; the caller is its age work
- *
- * Groups are flushed: who is a member can change while one waits.
+ * cf_catch_up_begin() - begin to wait for ticks that pay what a context owes
+ * @ctx: of a process, or the shared one; the caller is its age work
  *
  * Context: sends no IPI and does not wait.
- * Return: false if ticks cannot pay for this context.
+ * Return: false if there is nothing to wait for.
  */
 bool cf_catch_up_begin(struct cf_ctx *ctx)
 {
+	bool due = cf_start_due(ctx);
+	u64 gen;
+
+	if (ctx->mm) {
+		/* First: more may come to wait, for a newer generation. */
+		ctx->catching_up.waiting = atomic_long_read(&ctx->waiting);
+		smp_rmb();
+		gen = READ_ONCE(ctx->awaited);
+		if (gen <= READ_ONCE(ctx->completed)) {
+			cf_wait_over(ctx);
+			return false;
+		}
+	} else {
+		if (!due)
+			return false;
+		atomic_long_set(&ctx->stale, 0);
+		gen = cf_take_shared_generation();
+	}
 	ctx->catching_up.since = jiffies;
-	if (!ctx->mm && ctx != &cf_shared)
-		return false;
-	atomic_long_set(&ctx->stale, 0);
-	ctx->catching_up.gen = ctx->mm ? cf_take_generation(ctx) :
-					 cf_take_shared_generation();
+	ctx->catching_up.gen = gen;
 	ctx->catching_up.rcu = start_poll_synchronize_rcu();
 	return true;
 }
@@ -183,6 +306,7 @@ bool cf_catch_up_done(struct cf_ctx *ctx)
 		      !cf_shared_caught_up())
 		return false;
 	cf_credit(ctx, ctx->catching_up.gen);
+	cf_wait_over(ctx);
 	atomic_set(&ctx->kept, 0);
 	ctx->catching_up.gen = 0;
 	return true;

@@ -138,7 +138,8 @@ static void fpr_map_present(struct vm_area_struct *vma)
 	};
 	pmd_t *pmd, entry;
 
-	if (pages > FPR_PRESENT_PAGES || !fpr_vma_eligible(vma) ||
+	if (pages > FPR_PRESENT_PAGES ||
+	    !cf_policy_of(vma->vm_mm)->eligible(vma) ||
 	    !(vma->vm_flags & VM_READ) || vma->vm_flags & VM_LOCKED ||
 	    !fpr_may_prefault(vma) ||
 	    pmd_addr_end(addr, vma->vm_end) != vma->vm_end)
@@ -179,9 +180,9 @@ static bool fpr_single_excluded(vm_flags_t vm_flags)
 /**
  * __fpr_mmap_single() - mmap() of a small file that is only read
  * @file: the file
- * @addr: an address of the arena
+ * @addr: its address
  * @len: length in bytes, page aligned
- * @vm_flags: flags of the mapping, VM_FPR among them
+ * @vm_flags: flags of the mapping
  * @pgoff: offset in pages
  *
  * Context: mmap_lock held for writing; do_mmap() has checked all that does not
@@ -195,10 +196,14 @@ unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 	VMA_ITERATOR(vmi, current->mm, addr);
 	bool maywrite = is_shared_maywrite(vm_flags);
 	struct mm_struct *mm = current->mm;
+	struct cf_ctx *ctx = mm->cf;
 	unsigned long end = addr + len;
 	struct vm_area_struct *vma;
 	int error;
 
+	/* The arena has just given it; it may have been chosen otherwise. */
+	if (!ctx || addr != ctx->arena.next)
+		return 0;
 	if (!file || fpr_single_excluded(vm_flags) || len >= PMD_SIZE ||
 	    !arch_validate_flags(vm_flags) ||
 	    !may_expand_vm(mm, vm_flags, len >> PAGE_SHIFT) ||
@@ -211,7 +216,7 @@ unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 			return error;
 	}
 	error = -ENOMEM;
-	vma = fpr_vma_take(mm->cf, mm);
+	vma = fpr_vma_take(ctx, mm);
 	if (!vma)
 		goto out;
 	vma_set_range(vma, addr, end, pgoff);

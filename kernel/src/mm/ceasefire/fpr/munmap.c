@@ -38,7 +38,8 @@ static bool fpr_single_eligible(struct cf_ctx *ctx, struct vm_area_struct *vma,
 				unsigned long start, unsigned long end)
 {
 	return vma->vm_start == start && vma->vm_end == end &&
-	       fpr_single_simple(vma) && fpr_vma_eligible(vma) &&
+	       fpr_single_simple(vma) &&
+	       cf_policy_of(vma->vm_mm)->eligible(vma) &&
 	       !mm_has_notifiers(vma->vm_mm) && cf_arena_may_keep(ctx) &&
 	       cf_arena_range(&ctx->arena, start, end) == CF_RANGE_INSIDE;
 }

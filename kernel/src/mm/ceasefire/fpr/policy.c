@@ -32,15 +32,6 @@
 /* Whether new mappings get MAP_FPR and munmap() may skip. */
 bool fpr_enabled __read_mostly = IS_ENABLED(CONFIG_CEASEFIRE_FPR_DEFAULT_ON);
 
-/* Inodes whose pages come from the page cache by the usual path. */
-static bool fpr_file_eligible(struct file *file)
-{
-	struct inode *inode = file_inode(file);
-
-	return (S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode)) &&
-	       !IS_DAX(inode) && !is_file_hugepages(file);
-}
-
 /* Anonymous memory that is shared, or grows by itself. */
 #define FPR_ANON_EXCLUDES	(MAP_SHARED | MAP_GROWSDOWN)
 
@@ -102,7 +93,7 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 	if (!READ_ONCE(fpr_enabled))
 		goto no;
 	why = FPR_MAP_INELIGIBLE_FILE;
-	if (file ? !fpr_file_eligible(file) : flags & FPR_ANON_EXCLUDES)
+	if (file ? !cf_file_eligible(file) : flags & FPR_ANON_EXCLUDES)
 		goto no;
 	why = FPR_MAP_INELIGIBLE_EXEC;
 	if (fpr_may_execute(*vm_flags))
@@ -112,7 +103,7 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 		goto no;
 	why = FPR_MAP_INELIGIBLE_ARENA;
 	if (!ctx)
-		ctx = cf_ctx_create(mm, &fpr_policy);
+		ctx = cf_ctx_create(mm);
 	if (!ctx)
 		goto no;
 	why = FPR_MAP_INELIGIBLE_LIMIT;
@@ -169,6 +160,8 @@ const struct cf_policy fpr_policy = {
 	.wanted		= VM_FPR,
 	.eligible	= fpr_vma_eligible,
 	.must_flush	= fpr_must_flush,
+	.recycles	= true,
+	.tables_max	= SZ_2M,
 	.skipped	= FPR_SKIP,
 	.skipped_pages	= FPR_SKIP_PAGES,
 	.flushed	= FPR_FLUSH_LOCAL,

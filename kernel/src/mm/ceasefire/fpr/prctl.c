@@ -61,5 +61,6 @@ void __fpr_exec_secure(struct mm_struct *mm)
 {
 	CF_MUTATION(fpr_auto_secure, return);
 	WRITE_ONCE(mm->fpr_auto, 0);
+	WRITE_ONCE(mm->cf_policy, NULL);
 	cf_group_leave(mm);
 }

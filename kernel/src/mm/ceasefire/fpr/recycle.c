@@ -60,6 +60,17 @@ static bool fpr_has_keys(struct cf_ctx *ctx)
 	return READ_ONCE(ctx->keyed);
 }
 
+/*
+ * Under the lock of the pool, too: a process that has switched to a mechanism that
+ * does not recycle has flushed before, and parks what it unmaps from then on under
+ * that lock.
+ */
+static bool fpr_may_recycle(struct cf_ctx *ctx)
+{
+	CF_MUTATION(latr_recycles, return true);
+	return cf_ctx_policy(ctx)->recycles;
+}
+
 /* What is faulted in for another process leaves its translations there. */
 static bool fpr_is_own_fault(struct mm_struct *mm)
 {
@@ -77,7 +88,8 @@ static struct page *fpr_pool_get(struct cf_ctx *ctx, struct list_head *list,
 		return NULL;
 	spin_lock_irq(&ctx->lock);
 	page = list_first_entry_or_null(list, struct page, lru);
-	if (page && fpr_frame_suits(page, gfp) && !fpr_has_keys(ctx)) {
+	if (page && fpr_frame_suits(page, gfp) && !fpr_has_keys(ctx) &&
+	    fpr_may_recycle(ctx)) {
 		list_del(&page->lru);
 		ctx->nr--;
 	} else {

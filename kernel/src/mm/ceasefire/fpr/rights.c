@@ -61,6 +61,8 @@ static bool fpr_rights_shrink(struct vm_area_struct *vma, vm_flags_t old)
  * Any mapping: of a file, because a fault of another one may have read its
  * pages; anonymous, because pages move to it.
  *
+ * Where nothing is recycled stale translations meet what was there before.
+ *
  * Rights that grow take nothing away from anybody, and need no flush: memory
  * that is reserved and then made usable, as by malloc(). Nor can a mapping
  * without VM_WRITE get a frame that is written to until it has that right:
@@ -85,7 +87,7 @@ void __fpr_mprotect(struct vm_area_struct *vma, vm_flags_t old)
 	/* Before the look at what is owed; see fpr_has_keys(). */
 	if (vma_pkey(vma))
 		WRITE_ONCE(ctx->keyed, true);
-	if (fpr_rights_shrink(vma, old))
+	if (cf_ctx_policy(ctx)->recycles && fpr_rights_shrink(vma, old))
 		fpr_flush_skips(ctx);
 }
 
