@@ -20,6 +20,20 @@ int context_chosen(void)
 	return (int)kind;
 }
 
+int context_lazy(unsigned long on)
+{
+	return prctl(PR_LATR, PR_LATR_SET, on, 0, 0);
+}
+
+int context_is_lazy(void)
+{
+	unsigned int on = 0;
+
+	if (prctl(PR_LATR, PR_LATR_GET, &on, 0, 0))
+		return -1;
+	return (int)on;
+}
+
 void context_from_environment(void)
 {
 	const char *kind = getenv("CEASEFIRE_TEST_CONTEXT");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Who recycles together: prctl(PR_FPR), for the case and its strangers.
+ * What processes choose: who recycles together, prctl(PR_FPR), and whether they
+ * are lazy, prctl(PR_LATR).
  */
 #ifndef CEASEFIRE_SELFTEST_CONTEXT_H
 #define CEASEFIRE_SELFTEST_CONTEXT_H
@@ -13,12 +14,22 @@
 #define PR_FPR_GET_CONTEXT	4
 #endif
 
+#ifndef PR_LATR
+#define PR_LATR			0x4c415452
+#define PR_LATR_SET		1
+#define PR_LATR_GET		2
+#endif
+
 enum { CONTEXT_PROCESS, CONTEXT_MAPPING, CONTEXT_CHILDREN };
 
 /* 0, or -1 with errno set. */
 int context_choose(unsigned long kind);
 /* What the process has chosen; -1 with errno set. */
 int context_chosen(void);
+/* Is munmap() of this process lazy? 0, or -1 with errno set. */
+int context_lazy(unsigned long on);
+/* Whether it is; -1 with errno set. */
+int context_is_lazy(void);
 /* As CEASEFIRE_TEST_CONTEXT says, if it is set. */
 void context_from_environment(void);
 

@@ -15,6 +15,7 @@
 #include "ktap.h"
 
 #define SYSFS		"/sys/kernel/mm/ceasefire/fpr/"
+#define LATR_SYSFS	"/sys/kernel/mm/ceasefire/latr/"
 #define DEBUGFS		"/sys/kernel/debug/ceasefire/"
 
 /* Returns the length read, -1 on error; the text is terminated. */
@@ -59,6 +60,13 @@ long read_number(const char *path)
 	return strtol(text, NULL, 0);
 }
 
+bool lazy(void)
+{
+	const char *mechanism = getenv("CEASEFIRE_TEST_MECHANISM");
+
+	return mechanism && !strcmp(mechanism, "latr");
+}
+
 bool fpr_supported(void)
 {
 	return !access(SYSFS "enabled", R_OK);
@@ -69,6 +77,14 @@ long fpr_sysfs(const char *name)
 	char path[128];
 
 	snprintf(path, sizeof(path), SYSFS "%s", name);
+	return read_number(path);
+}
+
+long latr_sysfs(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), LATR_SYSFS "%s", name);
 	return read_number(path);
 }
 
@@ -85,6 +101,12 @@ void fpr_set(const char *name, long value)
 {
 	ENSURE(try_set(SYSFS, name, value), "%s%s: cannot be set to %ld: %m",
 	       SYSFS, name, value);
+}
+
+void latr_set(const char *name, long value)
+{
+	ENSURE(try_set(LATR_SYSFS, name, value), "%s%s: cannot be set to %ld: %m",
+	       LATR_SYSFS, name, value);
 }
 
 #define HUGEPAGES	"/proc/sys/vm/nr_hugepages"
@@ -104,6 +126,10 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->first_generation = read_number(DEBUGFS "first_generation");
 	s->arena_size = read_number(DEBUGFS "arena_size");
 	s->id_max = read_number(DEBUGFS "id_max");
+	s->tickless_cpu = read_number(DEBUGFS "tickless_cpu");
+	s->settle_ms = latr_sysfs("settle_ms");
+	s->late_ms = latr_sysfs("late_ms");
+	s->held_limit = latr_sysfs("held_limit");
 	s->hugepages = read_number(HUGEPAGES);
 }
 
@@ -125,6 +151,13 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		try_set(DEBUGFS, "first_generation", s->first_generation);
 		try_set(DEBUGFS, "arena_size", s->arena_size);
 		try_set(DEBUGFS, "id_max", s->id_max);
+		try_set(DEBUGFS, "tickless_cpu", s->tickless_cpu);
+	}
+	if (s->settle_ms >= 0) {
+		try_set(LATR_SYSFS, "settle_ms", s->settle_ms);
+		try_set(LATR_SYSFS, "late_ms", s->late_ms);
+		try_set(LATR_SYSFS, "held_limit", s->held_limit);
+		write_text(LATR_SYSFS "enabled", "ask");
 	}
 }
 
@@ -180,6 +213,11 @@ void fpr_id_max(unsigned long id)
 	debug_set("id_max", (long)id);
 }
 
+void latr_tickless_cpu(int cpu)
+{
+	debug_set("tickless_cpu", cpu);
+}
+
 void fpr_first_generation(unsigned long generation)
 {
 	debug_set("first_generation", (long)generation);
@@ -192,6 +230,19 @@ static char *vmstat_text(void)
 	if (read_text("/proc/vmstat", text, sizeof(text)) <= 0)
 		ktap_fail("no counters: %m");
 	return text;
+}
+
+/* Is it the counter that is asked for by its name of fast page recycling? */
+static bool is_counter(const char *counter, const char *name)
+{
+	static const char *const of_munmap[] = { "fpr_skip", "fpr_flush_" };
+	size_t i;
+
+	for (i = 0; lazy() && i < KTAP_COUNT(of_munmap); i++)
+		if (!strncmp(name, of_munmap[i], strlen(of_munmap[i])))
+			return !strncmp(counter, "latr_", 5) &&
+			       !strcmp(counter + 5, name + 4);
+	return !strcmp(counter, name);
 }
 
 void vmstat_read(const char *const names[], long values[], size_t count)
@@ -208,7 +259,7 @@ void vmstat_read(const char *const names[], long values[], size_t count)
 			continue;
 		*space = '\0';
 		for (i = 0; i < count; i++)
-			if (!strcmp(line, names[i]))
+			if (is_counter(line, names[i]))
 				values[i] = strtol(space + 1, NULL, 10);
 	}
 	for (i = 0; i < count; i++)

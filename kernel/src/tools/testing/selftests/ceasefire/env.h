@@ -25,9 +25,17 @@
 struct fpr_settings {
 	long enabled, pool_limit, parked_limit, stale_limit, debt_age_ms, evict;
 	long skip_local, flush_delay_us, tag_delay_us, skip_delay_us;
-	long first_generation, arena_size, id_max;
+	long first_generation, arena_size, id_max, tickless_cpu;
+	long settle_ms, late_ms, held_limit;
 	long hugepages;
 };
+
+/*
+ * The mechanism under attack, as CEASEFIRE_TEST_MECHANISM says: fpr, or latr for
+ * processes that are lazy. Then the mappings of map.h pass no flag, and what is
+ * counted of munmap() under fpr_skip and fpr_flush_* is counted under latr_*.
+ */
+bool lazy(void);
 
 bool fpr_supported(void);
 void fpr_save_settings(struct fpr_settings *s);
@@ -36,6 +44,9 @@ void fpr_restore_settings(const struct fpr_settings *s);
 /* A value of /sys/kernel/mm/ceasefire/fpr; -1: there is no such file. */
 long fpr_sysfs(const char *name);
 void fpr_set(const char *name, long value);
+/* The same of /sys/kernel/mm/ceasefire/latr. */
+long latr_sysfs(const char *name);
+void latr_set(const char *name, long value);
 bool fpr_wait_sysfs_at_most(const char *name, long value, unsigned int seconds);
 
 /* A counter of /proc/vmstat; a name that does not exist fails the case. */
@@ -58,6 +69,8 @@ void fpr_tag_delay(unsigned int ms);
 void fpr_skip_delay(unsigned int ms);
 /* The newest identifier that a context can have; likewise. */
 void fpr_id_max(unsigned long id);
+/* A CPU whose tick pays no debts; likewise. */
+void latr_tickless_cpu(int cpu);
 /* The least generation of processes that use FPR later; likewise. */
 void fpr_first_generation(unsigned long generation);
 

@@ -158,8 +158,8 @@ static void huge_folio(void)
 }
 
 /*
- * 2 MiB mapped by one entry: such a munmap must flush, since only the first
- * frame of the folio would be noted. The rest is freed by a hole in the file.
+ * 2 MiB mapped by one entry: such a munmap must flush, or note all frames of the
+ * folio, not only the first one. The rest is freed by a hole in the file.
  */
 static void huge_entry(void)
 {

@@ -242,6 +242,18 @@ static void fixed_beside(void)
 	expect(q, PAGES, NEW);
 }
 
+/* It begins in a mapping that is there, and ends where one was. */
+static void fixed_across(void)
+{
+	char *p, *q = stale_neighbour(&p), *r;
+
+	r = mmap(p, 2 * LENGTH, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	ENSURE(r == p, "mmap: %m");
+	memset(r, NEW, 2 * LENGTH);
+	expect(q, PAGES, NEW);
+}
+
 /* Where the next mapping with the flag would go, there is another one now. */
 static void next_is_taken(void)
 {
@@ -438,6 +450,7 @@ int main(int argc, char **argv)
 		{ "mremap_old", mremap_old, 0 },
 		{ "grow_in_place", grow_in_place, 0 },
 		{ "fixed_beside", fixed_beside, 0 },
+		{ "fixed_across", fixed_across, 0 },
 		{ "next_is_taken", next_is_taken, 0 },
 		{ "brk_over", brk_over, 0 },
 		{ "stack_grows", stack_grows, 0 },

@@ -28,8 +28,8 @@
 #define OWN		0x5a
 #define NEW		0x42
 
-/* A table for 1 GiB of small mappings, and the ones above it. */
-#define TABLES_KB	4096
+/* A table for 1 GiB of small mappings, and the ones above it; see struct cf_policy. */
+#define TABLES_KB	(lazy() ? 10240 : 4096)
 #define DEFAULT_CYCLES	10000
 
 /* More of 2 MiB than leave tables for a drain, by far. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "checker.h"
+#include "context.h"
 #include "env.h"
 #include "ktap.h"
 
@@ -218,6 +219,8 @@ static enum verdict run_case(const struct ktap_case *c)
 		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		checker_watch();
+		if (lazy())
+			MUST(context_lazy(1));
 		c->run();
 		fflush(stdout);
 		_exit(0);

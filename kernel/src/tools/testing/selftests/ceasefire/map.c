@@ -23,6 +23,11 @@ void hold_debts(void)
 	fpr_set("pool_limit", 1 << 20);
 	fpr_set("parked_limit", 1 << 20);
 	fpr_set("stale_limit", 1 << 20);
+	if (!lazy())
+		return;
+	latr_set("settle_ms", 60000);
+	latr_set("late_ms", 60000);
+	latr_set("held_limit", 1 << 20);
 }
 
 void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
@@ -30,11 +35,12 @@ void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
 {
 	long before = vmstat("fpr_map");
 	void *p = mmap(NULL, pages * PAGE, prot,
-		       flags | MAP_FPR | (f ? 0 : MAP_ANONYMOUS),
+		       flags | (lazy() ? 0 : MAP_FPR) | (f ? 0 : MAP_ANONYMOUS),
 		       f ? f->fd : -1, (off_t)(first * PAGE));
 
-	ENSURE(p != MAP_FAILED, "mmap with MAP_FPR: %m");
-	ENSURE(vmstat("fpr_map") > before, "the mapping is not counted");
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	ENSURE(lazy() || vmstat("fpr_map") > before,
+	       "the mapping is not counted");
 	return p;
 }
 

@@ -17,7 +17,7 @@ void hold_debts(void);
 
 /*
  * mmap with MAP_FPR, of anonymous memory if @f is NULL; fails the case unless
- * the kernel counts it as such.
+ * the kernel counts it as such. In lazy processes it passes no flag.
  */
 void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
 	      int flags);
