@@ -23,6 +23,7 @@ class Mechanism:
     skipped: the counter of the flushes that it has made unnecessary.
     gauges: files of its folder that say what is there at present.
     asked: a program has to ask for it; else all programs have it while it is switched on.
+    words: what its switch says for off, and what is written there for on.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Mechanism:
     skipped: str
     gauges: tuple[str, ...] = ()
     asked: bool = False
+    words: tuple[str, str] = ("0", "1")
 
     @property
     def prefix(self) -> str:
@@ -53,13 +55,21 @@ class Mechanism:
     def enabled(self) -> bool:
         """Say whether it is there and switched on."""
         try:
-            return self.switch.read_text(encoding="ascii").strip() == "1"
+            text = self.switch.read_text(encoding="ascii")
         except OSError:
             return False
+        # One value, or all that there are with the present one in brackets.
+        chosen = next((w[1:-1] for w in text.split() if w.startswith("[")), text.strip())
+        return chosen != self.words[0]
+
+    def set(self, *, on: bool) -> None:
+        """Switch it; it must be there."""
+        self.switch.write_text(f"{self.words[on]}\n", encoding="ascii")
 
 
 FPR = Mechanism("fpr", "FPR", "fpr_skip", ("parked", "contexts", "tag_bytes"), asked=True)
-MECHANISMS = (FPR,)
+LATR = Mechanism("latr", "LATR", "latr_skip", asked=True, words=("never", "ask"))
+MECHANISMS = (FPR, LATR)
 
 
 @dataclass(frozen=True)
@@ -84,14 +94,14 @@ class Mode:
                     f"this kernel has no {title}: boot the ceasefire kernel, or use `ceasefire try`"
                 )
             if not mechanism.enabled():
-                raise Unsupported(f"{title} is switched off: echo 1 > {mechanism.switch}")
+                word = mechanism.words[1]
+                raise Unsupported(f"{title} is switched off: echo {word} > {mechanism.switch}")
 
     def set_switches(self) -> None:
         """Switch the mechanisms of this machine. Those that programs ask for are always on."""
         for mechanism in MECHANISMS:
             if mechanism.present():
-                on = mechanism.asked or mechanism in self.mechanisms
-                mechanism.switch.write_text(f"{on:d}\n", encoding="ascii")
+                mechanism.set(on=mechanism.asked or mechanism in self.mechanisms)
 
 
 OFF = Mode("off")

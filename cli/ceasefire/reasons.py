@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ceasefire.counters import SKIPPED, SYSFS
+from ceasefire.modes import LATR
 from ceasefire.output import number
 
 COLUMNS = ("what happened, and what to do", "counter", "count")
@@ -33,6 +34,7 @@ class Group:
 GROUPS = (
     Group("map", "mmap of files, FPR asked for", "fpr_map", "fpr_map_ineligible_"),
     Group("unmap", "munmap of mappings with FPR", SKIPPED, "fpr_flush_"),
+    Group("lazy", "munmap of lazy programs (LATR)", LATR.skipped, LATR.prefix + "flush_"),
     Group(
         "evict",
         "pages that reclaim took from mappings with FPR",
@@ -104,6 +106,45 @@ WORDS = {
         f"if often: raise {SYSFS}/fpr/stale_limit",
     ),
     "fpr_flush_poison": ("memory that is bad", "replace the memory: `dmesg | grep Memory`"),
+    LATR.skipped: ("no flush: ticks catch up", ""),
+    "latr_flush_local": (
+        "no other CPU ran the program",
+        f"{_NOTHING}: this flush interrupts nobody",
+    ),
+    "latr_flush_dirty": (
+        "pages were written through a shared mapping",
+        f"{_NOTHING}, or write with write(2)",
+    ),
+    "latr_flush_anon": (
+        "private pages that a child has, too, after fork",
+        f"{_NOTHING}: the child may write to them",
+    ),
+    "latr_flush_special": ("pages of a device", _NOTHING),
+    "latr_flush_notifier": (
+        "a device or virtual machine shares the memory",
+        f"{_NOTHING}: it must hear of each munmap",
+    ),
+    "latr_flush_outside": (
+        "at an address of the program's choice, or older than the choice",
+        "mmap with address NULL, without MAP_FIXED",
+    ),
+    "latr_flush_mixed": (
+        "memory of a device, with a protection key, or under userfaultfd",
+        _NOTHING,
+    ),
+    "latr_flush_tables": ("huge pages, or page tables were freed", _NOTHING),
+    "latr_flush_nested": ("another thread changed mappings just then", _NOTHING),
+    "latr_flush_tags": ("the first use, or no memory for tags", "if it stays: check free memory"),
+    "latr_flush_disabled": (
+        "LATR was switched off meanwhile",
+        f"echo ask > {SYSFS}/latr/enabled",
+    ),
+    "latr_flush_context": ("the program recycles within each mapping", _NOTHING),
+    "latr_flush_limit": (
+        "too much memory would have waited",
+        f"if often: raise {SYSFS}/latr/held_limit",
+    ),
+    "latr_flush_poison": ("memory that is bad", "replace the memory: `dmesg | grep Memory`"),
     "fpr_evict_skip": ("no flush", ""),
     "fpr_evict_flush_young": (
         "used since reclaim had looked",

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a program with its file mappings recycled, so that unmapping them sends no shootdowns.
+"""Run a program so that unmapping sends no shootdowns: with its file mappings recycled, or lazily.
 
-Without --path and --exclude the kernel does that for the program and all that it starts; with
-them a preloaded library does, which statically linked programs do not load. --mode off runs the
-program without, for comparison. The exit status is the program's; 77 when this kernel cannot do
-it, 126 and 127 as in a shell.
+Without --path and --exclude the kernel recycles for the program and all that it starts; with them
+a preloaded library does, which statically linked programs do not load. With --latr munmap is lazy
+instead, of all kinds of memory: other CPUs catch up at their next ticks. --mode off runs the
+program without both, for comparison. The exit status is the program's; 77 when this kernel cannot
+do it, 126 and 127 as in a shell.
 """
 
 import argparse
 import contextlib
 import os
 import sys
+from dataclasses import replace
 
 from ceasefire import modes
 from ceasefire.cmdline import add_command, command_of
@@ -27,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=modes.FPR.name,
         metavar="MODE",
         help=f"{modes.known()}: what the program runs with (default: {modes.FPR.name})",
+    )
+    parser.add_argument(
+        "--latr",
+        dest="mode",
+        action="store_const",
+        const=modes.LATR.name,
+        help="the same as --mode latr: munmap is lazy, whatever is unmapped",
     )
     activation.add_arguments(parser)
     parser.add_argument(
@@ -55,6 +64,8 @@ def main(args: argparse.Namespace) -> int:
         if args.context:
             number = prctl.CONTEXTS[args.context]
             print(f"# prctl(PR_FPR, PR_FPR_SET_CONTEXT, {number}, 0, 0)")
+        if how.lazy is not None:
+            print(f"# prctl(PR_LATR, PR_LATR_SET, {how.lazy:d}, 0, 0)")
         prefix = ["env", *(f"{k}={v}" for k, v in how.variables.items())] if how.variables else []
         say(quoted([*prefix, *command]))
         return 0
@@ -71,6 +82,9 @@ def main(args: argparse.Namespace) -> int:
     if how.limit is not None:
         with contextlib.suppress(OSError) if args.force else contextlib.nullcontext():
             prctl.set_auto(how.limit)
+    if how.lazy is not None:
+        with contextlib.suppress(OSError) if args.force else contextlib.nullcontext():
+            prctl.set_lazy(on=how.lazy)
     if args.context:
         set_context(args)
     try:
@@ -85,14 +99,20 @@ def main(args: argparse.Namespace) -> int:
 
 def activation_of(args: argparse.Namespace, mode: modes.Mode) -> activation.Activation:
     """Return how the program is started in a mode."""
+    lazy = modes.LATR in mode.mechanisms
+    if lazy and args.context:
+        raise UsageError(f"--context is for FPR alone, and mode {mode.name} is lazy")
+    # What starts it may be lazy itself.
+    switched = lazy if lazy or prctl.lazy_available() else None
     if modes.FPR in mode.mechanisms:
         # A kernel without any FPR is no case for the library: Mode.require() says what it is.
         switch = prctl.available() or not modes.FPR.present()
         inherited = os.environ.get("LD_PRELOAD", "")
-        return activation.chosen(args, switch=switch, inherited_preload=inherited)
+        how = activation.chosen(args, switch=switch, inherited_preload=inherited)
+        return replace(how, lazy=switched)
     if args.context:
         raise UsageError(f"--context is for FPR, which mode {mode.name} has not")
-    return activation.without(args, mode.name, switch=prctl.available())
+    return activation.without(args, mode.name, switch=prctl.available(), lazy=switched)
 
 
 def set_context(args: argparse.Namespace) -> None:

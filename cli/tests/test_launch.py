@@ -65,7 +65,7 @@ def build(tmp_path: Path, name: str, *flags: str) -> Path:
 
 def test_numbers_are_those_of_the_kernel(root: Path) -> None:
     header = (root / "kernel/src/include/uapi/linux/ceasefire.h").read_text(encoding="utf-8")
-    found = dict(re.findall(r"^#define (PR_FPR\w*)\s+(\S+)$", header, re.MULTILINE))
+    found = dict(re.findall(r"^#define (PR_(?:FPR|LATR)\w*)\s+(\S+)$", header, re.MULTILINE))
     contexts = {f"PR_FPR_CONTEXT_{name.upper()}": n for name, n in prctl.CONTEXTS.items()}
     for name, number in found.items():
         ours = contexts[name] if name in contexts else getattr(prctl, name)
@@ -315,9 +315,33 @@ def test_unknown_context_is_wrong_use(ceasefire: Runner) -> None:
 def test_mode_off_switches_it_off_for_the_program(ceasefire: Runner) -> None:
     done = ceasefire("run", "--mode", "off", "--", "sh", "-c", "echo ran; exit 3")
     assert (done.returncode, done.stdout, done.stderr) == (3, "ran\n", "")
-    found = activation.without(options(), "off", switch=True)
-    assert (found.limit, found.variables) == (0, {})
-    assert activation.without(options(), "off", switch=False).limit is None
+    found = activation.without(options(), "off", switch=True, lazy=False)
+    assert (found.limit, found.lazy, found.variables) == (0, False, {})
+    assert activation.without(options(), "off", switch=False, lazy=None).limit is None
+
+
+@pytest.mark.parametrize("option", [["--latr"], ["--mode", "latr"], ["--mode", "fpr+latr"]])
+def test_dry_run_shows_that_it_is_lazy(option: list[str], ceasefire: Runner) -> None:
+    done = ceasefire("run", "--dry-run", *option, "--", "true")
+    assert done.returncode == 0
+    assert "# prctl(PR_LATR, PR_LATR_SET, 1, 0, 0)\n" in done.stdout
+    assert ("PR_FPR_SET_AUTO, 0xffff" in done.stdout) == ("fpr" in option[-1])
+
+
+@pytest.mark.skipif(prctl.lazy_available(), reason="this kernel has the prctl")
+def test_kernel_without_lazy_processes_is_a_line(ceasefire: Runner) -> None:
+    done = ceasefire("run", "--latr", "--", "true")
+    assert done.returncode == 77
+    assert done.stderr.count("\n") == 1
+    assert "this kernel has no LATR: boot the ceasefire kernel" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--context", "children"], ["--path", "*"]])
+def test_options_of_fpr_do_not_go_with_lazy(words: list[str], ceasefire: Runner) -> None:
+    done = ceasefire("run", "--latr", *words, "--", "true")
+    assert done.returncode == 2
+    assert f"{words[0]} is for FPR" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["off", "fpr", "stock"])
+@pytest.mark.parametrize("name", ["off", "fpr", "latr", "fpr+latr", "stock"])
 def test_name_of_a_mode_is_what_was_asked_for(name: str) -> None:
     assert modes.parse(name).name == name
 
@@ -37,7 +37,7 @@ def test_combinations_have_one_name(kernel: Path) -> None:
     "name", ["", "on", "FPR", "fpr+", "fpr+fpr", "off+fpr", "stock+fpr", "a\nb"]
 )
 def test_what_is_no_mode(name: str) -> None:
-    with pytest.raises(UsageError, match="one of off, fpr, stock"):
+    with pytest.raises(UsageError, match="one of off, fpr, latr, stock"):
         modes.parse(name)
 
 

@@ -43,13 +43,13 @@ def report(*, everything: bool = False, as_json: bool = False) -> str:
 
 def test_every_reason_of_the_kernel_has_words(root: Path) -> None:
     header = (root / "kernel/src/include/linux/ceasefire_events.h").read_text(encoding="utf-8")
-    counted = re.findall(r'E\(FPR_\w+,\s+"(\w+)"\)', header)
+    counted = re.findall(r'E\((?:FPR|LATR)_\w+,\s+"(\w+)"\)', header)
     assert len(counted) > 40
     in_groups = [name for name in counted if reasons.is_reason(name)]
     assert set(in_groups) == set(reasons.WORDS)
     # Those that a group does not have are no answer to its question.
     others = set(counted) - set(in_groups)
-    assert {n for n in others if re.match("fpr_(map|flush|evict)", n)} == {
+    assert {n for n in others if re.match("(fpr|latr)_(map|flush|evict)", n)} == {
         "fpr_evict_later",
         "fpr_evict_settle",
     }

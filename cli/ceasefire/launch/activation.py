@@ -22,12 +22,14 @@ class Activation:
     """How a program is started.
 
     limit: for prctl.set_auto(), 0 for a program without FPR; None without the switch.
+    lazy: for prctl.set_lazy(); None without the switch.
     variables: of its environment.
     text: what treats which mappings, for the user.
     """
 
     text: str
     limit: int | None = None
+    lazy: bool | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def without(args: argparse.Namespace, mode: str, *, switch: bool) -> Activation:
+def without(args: argparse.Namespace, mode: str, *, switch: bool, lazy: bool | None) -> Activation:
     """Return how a program is started in a mode that has no FPR; the options make no sense there.
 
     What starts it may have FPR itself, so that the switch is set.
@@ -62,7 +64,8 @@ def without(args: argparse.Namespace, mode: str, *, switch: bool) -> Activation:
     given = [name for name in ("path", "exclude", "max_size") if getattr(args, name)]
     if given:
         raise UsageError(f"--{given[0].replace('_', '-')} is for FPR, which mode {mode} has not")
-    return Activation("no mapping is treated", limit=0 if switch else None)
+    text = "munmap is lazy" if lazy else "no mapping is treated"
+    return Activation(text, limit=0 if switch else None, lazy=lazy)
 
 
 def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Activation:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""prctl(PR_FPR): the kernel's switch that makes a whole process tree recycle its file mappings.
+"""prctl(PR_FPR) and prctl(PR_LATR): the kernel's switches for whole process trees.
 
-What is set holds for this process and what it forks and executes from then on, until a program
-gains privileges. The numbers are those of uapi/linux/ceasefire.h; a unit test compares them.
+The first makes them recycle their file mappings, the second makes their munmap() lazy. What is set
+holds for this process and what it forks and executes from then on, until a program gains
+privileges. The numbers are those of uapi/linux/ceasefire.h; a unit test compares them.
 """
 
 import ctypes
@@ -13,6 +14,9 @@ PR_FPR_SET_AUTO = 1
 PR_FPR_GET_AUTO = 2
 PR_FPR_SET_CONTEXT = 3
 PR_FPR_GET_CONTEXT = 4
+PR_LATR = 0x4C415452
+PR_LATR_SET = 1
+PR_LATR_GET = 2
 # As a limit: files of any size.
 ALL: int = 2 ** (8 * ctypes.sizeof(ctypes.c_ulong)) - 1
 
@@ -28,13 +32,13 @@ def set_auto(limit: int) -> None:
 
     Raises OSError: EINVAL on a kernel without it.
     """
-    _call(PR_FPR_SET_AUTO, limit)
+    _call(PR_FPR, PR_FPR_SET_AUTO, limit)
 
 
 def get_auto() -> int:
     """Return the limit that is in force. Raises OSError as set_auto() does."""
     limit = ctypes.c_uint64()
-    _call(PR_FPR_GET_AUTO, ctypes.addressof(limit))
+    _call(PR_FPR, PR_FPR_GET_AUTO, ctypes.addressof(limit))
     return limit.value
 
 
@@ -43,13 +47,13 @@ def set_context(name: str) -> None:
 
     Raises OSError: EINVAL on a kernel without it, ENOMEM.
     """
-    _call(PR_FPR_SET_CONTEXT, CONTEXTS[name])
+    _call(PR_FPR, PR_FPR_SET_CONTEXT, CONTEXTS[name])
 
 
 def get_context() -> str:
     """Return what was chosen. Raises OSError as set_context() does."""
     number = ctypes.c_uint()
-    _call(PR_FPR_GET_CONTEXT, ctypes.addressof(number))
+    _call(PR_FPR, PR_FPR_GET_CONTEXT, ctypes.addressof(number))
     return next(name for name, value in CONTEXTS.items() if value == number.value)
 
 
@@ -62,7 +66,33 @@ def available() -> bool:
     return True
 
 
-def _call(operation: int, argument: int) -> None:
-    if _prctl(PR_FPR, operation, argument, 0, 0) != 0:
+def set_lazy(*, on: bool) -> None:
+    """Make munmap() lazy from now on, or as ever.
+
+    Raises OSError: EINVAL on a kernel without it, or with a context that is not this process
+    alone; EPERM while it is switched off.
+    """
+    _call(PR_LATR, PR_LATR_SET, on)
+
+
+def is_lazy() -> bool:
+    """Say whether munmap() is lazy. Raises OSError: EINVAL on a kernel without it."""
+    on = ctypes.c_uint()
+    _call(PR_LATR, PR_LATR_GET, ctypes.addressof(on))
+    return bool(on.value)
+
+
+def lazy_available() -> bool:
+    """Say whether the running kernel has that switch, and nobody forbids it to us."""
+    try:
+        is_lazy()
+    except OSError:
+        return False
+    return True
+
+
+def _call(option: int, operation: int, argument: int) -> None:
+    if _prctl(option, operation, argument, 0, 0) != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"prctl(PR_FPR): {os.strerror(number)}")
+        name = {PR_FPR: "PR_FPR", PR_LATR: "PR_LATR"}[option]
+        raise OSError(number, f"prctl({name}): {os.strerror(number)}")

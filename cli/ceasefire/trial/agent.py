@@ -73,6 +73,7 @@ class Agent:
         self._environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
         self._reference, self._out, self._err = (work / n for n in ("reference", "out", "err"))
         self._switch = prctl.available()
+        self._lazy = prctl.lazy_available()
         self._first = ""
         self._told = False
 
@@ -89,11 +90,10 @@ class Agent:
         """Run the program once and print its sample; False if it makes no sense to go on."""
         self.say(f"run {mode.name} {number}")
         mode.set_switches()
-        fpr = modes.FPR in mode.mechanisms
         before = counters.available()
         with self._out.open("wb") as out, self._err.open("wb") as err:
             begin = time.monotonic_ns()
-            status = self._run(out, err, fpr=fpr)
+            status = self._run(out, err, mode)
             usec = (time.monotonic_ns() - begin) // 1000
         after = counters.available()
         digest = self._compare(status)
@@ -108,10 +108,13 @@ class Agent:
         self.say(f"sample {mode.name} {number} {status} {usec} {digest} {values}")
         return True
 
-    def _run(self, out: IO[bytes], err: IO[bytes], *, fpr: bool) -> int:
+    def _run(self, out: IO[bytes], err: IO[bytes], mode: modes.Mode) -> int:
         plan = self._plan
+        fpr, lazy = (m in mode.mechanisms for m in (modes.FPR, modes.LATR))
         if self._switch:
             prctl.set_auto(plan.limit or 0 if fpr else 0)
+        if lazy:
+            prctl.set_lazy(on=True)
         try:
             with Path(plan.input or os.devnull).open("rb") as given:
                 status = subprocess.Popen(
@@ -130,6 +133,8 @@ class Agent:
         finally:
             if self._switch:
                 prctl.set_auto(0)
+            if self._lazy:
+                prctl.set_lazy(on=False)
         return status if status >= 0 else 128 - status
 
     def _compare(self, status: int) -> str:

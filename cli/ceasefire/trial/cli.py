@@ -58,6 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help=f"{modes.known()}; the others are compared with the first (default: off,fpr)",
     )
+    add(
+        "--latr",
+        dest="modes",
+        action="store_const",
+        const="off,latr",
+        help="the same as --modes off,latr",
+    )
     activation.add_arguments(parser)
     add(
         "--data",
@@ -183,7 +190,7 @@ def _activation(
 ) -> activation.Activation:
     """Return what makes the program ask for FPR, in the modes that have it."""
     if not any(modes.FPR in mode.mechanisms for mode in chosen):
-        return activation.without(args, args.modes, switch=True)
+        return activation.without(args, args.modes, switch=True, lazy=False)
     # The kernel in the guest is ours, and has the switch.
     how = activation.chosen(args, switch=True)
     if why := activation.obstacle(how, program):
