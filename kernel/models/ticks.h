@@ -3,8 +3,10 @@
  * Settling without interrupts (Promela): a generation is taken, each CPU catches
  * up at its next tick or when it comes back, and what it was taken for is paid.
  *
- * Follows fpr_settle_by_ticks() and __cf_tick(). Used by the models whose CPUs
- * are those of cpu.h.
+ * Follows cf_take_generation(), cf_catch_up_done() and __cf_tick(). A CPU that is
+ * late is interrupted, and does then what it does in a tick. Who takes the
+ * generation, and when, is in debt.pml. Used by the models whose CPUs are those of
+ * cpu.h.
  */
 byte awaited;		/* cf_ctx.awaited: ticks shall catch up */
 
@@ -30,7 +32,7 @@ inline tick(c) {
 	cpu[c].off = false
 }
 
-/* fpr_settle_by_ticks(): a generation, no interrupts, wait. */
+/* cf_take_generation() and the age work: a generation, no interrupts, wait. */
 inline settle_by_ticks() {
 	byte gen, c;
 
