@@ -26,6 +26,11 @@
 #define PR_FPR		0x465052
 #define PR_FPR_SET_AUTO	1
 #endif
+#ifndef PR_LATR
+#define PR_LATR		0x4c415452
+#define PR_LATR_SET	1
+#define PR_LATR_GET	2
+#endif
 
 void require_fpr(void)
 {
@@ -42,14 +47,41 @@ void require_fpr(void)
 	}
 }
 
-static int ask_fpr(void)
+static bool offers_fpr(void)
 {
-	return prctl(PR_FPR, PR_FPR_SET_AUTO, ULONG_MAX, 0, 0);
+	return ceasefire_fpr_state() == 1;
+}
+
+static int ask_fpr(bool on)
+{
+	return prctl(PR_FPR, PR_FPR_SET_AUTO, on ? ULONG_MAX : 0UL, 0, 0);
+}
+
+static bool offers_latr(void)
+{
+	unsigned int on;
+
+	return !prctl(PR_LATR, PR_LATR_GET, &on, 0, 0);
+}
+
+static void require_latr(void)
+{
+	if (!offers_latr())
+		die(EXIT_NO_KERNEL_SUPPORT,
+		    "this kernel has no LATR; boot a ceasefire kernel or leave the modes out that use it");
+}
+
+static int ask_latr(bool on)
+{
+	return prctl(PR_LATR, PR_LATR_SET, (unsigned long)on, 0, 0);
 }
 
 static const struct mode all_modes[] = {
 	{ .name = "off" },
-	{ .name = "fpr", .map_flags = MAP_FPR, .require = require_fpr, .ask = ask_fpr },
+	{ .name = "fpr", .map_flags = MAP_FPR, .offered = offers_fpr,
+	  .require = require_fpr, .ask = ask_fpr },
+	{ .name = "latr", .offered = offers_latr, .require = require_latr, .ask = ask_latr,
+	  .of_process = true },
 };
 
 #define ALL_MODES (sizeof(all_modes) / sizeof(*all_modes))
@@ -62,6 +94,23 @@ static const struct mode *find(const char *name, size_t length)
 			return &all_modes[i];
 	}
 	return NULL;
+}
+
+void enter_mode(const struct mode *mode)
+{
+	if (mode->of_process && mode->ask(true))
+		die_errno("cannot ask for %s", mode->name);
+}
+
+void leave_mode(const struct mode *mode)
+{
+	if (mode->of_process && mode->ask(false))
+		die_errno("cannot leave %s", mode->name);
+}
+
+bool mode_is_offered(const struct mode *mode)
+{
+	return !mode->offered || mode->offered();
 }
 
 const char *mode_names(void)

@@ -3,13 +3,17 @@
 #ifndef BENCH_MODES_H
 #define BENCH_MODES_H
 
+#include <stdbool.h>
+
 #define MAX_MODES 16
 
 struct mode {
 	const char *name;
 	int map_flags;		/* of mappings that are to use it */
-	void (*require)(void);	/* ends the program where the kernel does not offer it */
-	int (*ask)(void);	/* for all mappings of this process and what it becomes */
+	bool (*offered)(void);	/* by this kernel, now; NULL: always */
+	void (*require)(void);	/* ends the program where it is not, and says why */
+	int (*ask)(bool on);	/* for all mappings of this process and what it becomes */
+	bool of_process;	/* no mapping asks for it: it is the process that does */
 };
 
 struct mode_list {
@@ -21,6 +25,11 @@ struct mode_list {
 void require_fpr(void);
 /* All of them, for messages. */
 const char *mode_names(void);
+/* What a process under test does first, if it is for the process to ask. */
+void enter_mode(const struct mode *mode);
+/* And when it is over. */
+void leave_mode(const struct mode *mode);
+bool mode_is_offered(const struct mode *mode);
 /* NULL: there is none of that name. */
 const struct mode *find_mode(const char *name);
 /* A list such as "off,fpr", as given to --mode; ends the program if it is none. */

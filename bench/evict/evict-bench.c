@@ -221,9 +221,10 @@ static void run_readers(const struct options *o, struct reader *readers,
 {
 	unsigned int cpu = CPU_SETSIZE - 1;
 	cpu_set_t set;
-	char *base = mmap(NULL, pages * PAGE, PROT_READ,
-			  MAP_SHARED | mode->map_flags, fd, 0);
+	char *base;
 
+	enter_mode(mode);
+	base = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED | mode->map_flags, fd, 0);
 	if (base == MAP_FAILED)
 		die_errno("mmap");
 	if (madvise(base, pages * PAGE,

@@ -43,11 +43,12 @@ enum variant {
 	PLAIN,
 	FPR,
 	FPR_SKIP,	/* skips even with one CPU; debug kernels only */
+	LATR,		/* in a lazy process, without the flag */
 	VARIANTS,
 };
 
 static const char *const variant_names[VARIANTS] = {
-	"plain", "fpr", "fpr-skip",
+	"plain", "fpr", "fpr-skip", "latr",
 };
 
 struct test {
@@ -278,37 +279,52 @@ static unsigned long calibrate(const struct test *test, uint64_t ns)
 	}
 }
 
+/* What a variant needs beside the flag, and the end of it. */
+static void begin(enum variant variant)
+{
+	if (variant == FPR_SKIP)
+		write_skip_local("1");
+	if (variant == LATR)
+		enter_mode(find_mode("latr"));
+}
+
+static void end(enum variant variant)
+{
+	if (variant == FPR_SKIP)
+		write_skip_local("0");
+	if (variant == LATR)
+		leave_mode(find_mode("latr"));
+}
+
 static void measure(const struct options *options, const struct test *test,
 		    enum variant variant, unsigned long count,
 		    unsigned int repeat)
 {
 	static struct counters before, after;
+	int flag = variant == FPR || variant == FPR_SKIP ? MAP_FPR : 0;
 	uint64_t start, took;
 	struct json json;
 
-	if (variant == FPR_SKIP)
-		write_skip_local("1");
-	test->run(test, variant == PLAIN ? 0 : MAP_FPR, count / 10 + 1);
+	begin(variant);
+	test->run(test, flag, count / 10 + 1);
 	if (options->marked) {
 		MARK();
-		test->run(test, variant == PLAIN ? 0 : MAP_FPR, options->marked);
+		test->run(test, flag, options->marked);
 		MARK();
-		if (variant == FPR_SKIP)
-			write_skip_local("0");
+		end(variant);
 		return;
 	}
 	counters_read(&before);
 	start = now_ns();
 	if (options->peer)
 		MARK();
-	test->run(test, variant == PLAIN ? 0 : MAP_FPR, count);
+	test->run(test, flag, count);
 	if (options->peer)
 		MARK();
 	took = test->command ? program_ns : now_ns() - start;
 	counters_read(&after);
 	counters_subtract(&after, &before);
-	if (variant == FPR_SKIP)
-		write_skip_local("0");
+	end(variant);
 
 	if (!options->json) {
 		printf("%-20s %-9s repeat %u  %10.1f ns per operation\n",
@@ -393,7 +409,7 @@ static void choose_variants(void *to, char *text)
 		       strcmp(word, variant_names[variant]) != 0)
 			variant++;
 		if (variant == VARIANTS)
-			die(EXIT_USAGE, "unknown variant '%s': use plain, fpr or fpr-skip",
+			die(EXIT_USAGE, "unknown variant '%s': use plain, fpr, fpr-skip or latr",
 			    word);
 		options->variants[variant] = true;
 	}
@@ -407,10 +423,13 @@ static void find_variants(struct options *options)
 		options->variants[FPR] = ceasefire_fpr_state() == 1;
 		options->variants[FPR_SKIP] = options->variants[FPR] &&
 					      access(SKIP_LOCAL, W_OK) == 0;
+		options->variants[LATR] = mode_is_offered(find_mode("latr"));
 		return;
 	}
 	if (options->variants[FPR] || options->variants[FPR_SKIP])
 		require_fpr();
+	if (options->variants[LATR])
+		find_mode("latr")->require();
 	if (options->variants[FPR_SKIP] && access(SKIP_LOCAL, W_OK))
 		die(EXIT_NO_KERNEL_SUPPORT, "no %s: fpr-skip needs the debug kernel and root",
 		    SKIP_LOCAL);
@@ -438,7 +457,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 		     "a case of that name: runs of a shell command, whose output\n"
 		     "is dropped (repeatable)"),
 		CALL("variant", "LIST", o, choose_variants,
-		     "plain,fpr,fpr-skip (all that the kernel has)"),
+		     "plain,fpr,fpr-skip,latr (all that the kernel has)"),
 		NUMBER("repeats", "N", &o->repeats, 1, 10000,
 		       "repeats, all cases in turn (5)"),
 		NUMBER("ms", "N", &o->ms, 1, 1000000, "length of a sample (100)"),

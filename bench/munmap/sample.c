@@ -113,13 +113,14 @@ static void plan(const struct options *options, const struct data *data,
 	}
 }
 
-static void run_group(struct group *group, pid_t parent)
+static void run_group(struct group *group, const struct mode *mode, pid_t parent)
 {
 	pthread_t threads[MAX_THREADS];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
+	enter_mode(mode);
 	for (unsigned int i = 0; i < group->count; i++) {
 		int error = pthread_create(&threads[i], NULL, worker_run,
 					   &group->jobs[i]);
@@ -133,7 +134,7 @@ static void run_group(struct group *group, pid_t parent)
 	_exit(EXIT_OK);
 }
 
-static void start_all(void)
+static void start_all(const struct mode *mode)
 {
 	pid_t parent = getpid();
 
@@ -145,7 +146,7 @@ static void start_all(void)
 		if (groups[i].pid < 0)
 			die_errno("fork");
 		if (!groups[i].pid)
-			run_group(&groups[i], parent);
+			run_group(&groups[i], mode, parent);
 	}
 }
 
@@ -275,7 +276,7 @@ void sample_take(struct sample *sample, const struct options *options,
 	if (control == MAP_FAILED)
 		die_errno("mmap");
 	plan(options, data, mode, control);
-	start_all();
+	start_all(mode->mode);
 	wait_until_ready(control, threads);
 	/* A tenth to run in. */
 	sleep_ns(window / 10);

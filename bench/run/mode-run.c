@@ -2,9 +2,9 @@
 /*
  * mode-run.c - start a program in one of the modes
  *
- * What: mode-run MODE COMMAND [ARGUMENT...] becomes the command. In a mode other
- *       than "off" all that it maps asks for the mechanism, as with `ceasefire
- *       run`, which takes longer to start than many programs run.
+ * What: mode-run MODE[+MODE...] COMMAND [ARGUMENT...] becomes the command. In a
+ *       mode other than "off" all that it maps asks for the mechanism, as with
+ *       `ceasefire run`, which takes longer to start than many programs run.
  * Who:  the suites of `ceasefire bench run`.
  */
 #include "../common/modes.h"
@@ -16,18 +16,22 @@
 
 int main(int argc, char **argv)
 {
-	const struct mode *mode;
+	char *name, *rest;
 
 	set_program_name("mode-run");
 	if (argc < 3)
-		die(EXIT_USAGE, "usage: mode-run MODE COMMAND [ARGUMENT...]");
-	mode = find_mode(argv[1]);
-	if (!mode)
-		die(EXIT_USAGE, "unknown mode '%s': use one of %s", argv[1], mode_names());
-	if (mode->require)
-		mode->require();
-	if (mode->ask && mode->ask())
-		die_errno("cannot ask for %s", mode->name);
+		die(EXIT_USAGE, "usage: mode-run MODE[+MODE...] COMMAND [ARGUMENT...]");
+	rest = argv[1];
+	while ((name = strsep(&rest, "+"))) {
+		const struct mode *mode = find_mode(name);
+
+		if (!mode)
+			die(EXIT_USAGE, "unknown mode '%s': use one of %s", name, mode_names());
+		if (mode->require)
+			mode->require();
+		if (mode->ask && mode->ask(true))
+			die_errno("cannot ask for %s", mode->name);
+	}
 	execvp(argv[2], argv + 2);
 	die(errno == ENOENT ? 127 : 126, "%s: %s", argv[2], strerror(errno));
 }

@@ -55,13 +55,15 @@ static void *run_task(void *argument)
 }
 
 /* A process with tasks @first to @first + @count - 1. */
-static void run_child(unsigned int first, unsigned int count, pid_t parent)
+static void run_child(unsigned int first, unsigned int count, const struct mode *mode,
+		      pid_t parent)
 {
 	static pthread_t threads[MAX_TASKS];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
+	enter_mode(mode);
 	for (unsigned int i = 0; i < count; i++) {
 		int error = pthread_create(&threads[i], NULL, run_task,
 					   &tasks[first + i]);
@@ -75,7 +77,7 @@ static void run_child(unsigned int first, unsigned int count, pid_t parent)
 	_exit(EXIT_OK);
 }
 
-static void start(const struct options *options)
+static void start(const struct options *options, const struct mode *mode)
 {
 	unsigned int each = options->processes ? 1 : options->tasks;
 	pid_t parent = getpid();
@@ -87,7 +89,7 @@ static void start(const struct options *options)
 		if (pid < 0)
 			die_errno("fork");
 		if (!pid)
-			run_child(child_count * each, each, parent);
+			run_child(child_count * each, each, mode, parent);
 		children[child_count] = pid;
 	}
 }
@@ -196,7 +198,7 @@ void sample_take(struct sample *sample, const struct options *options,
 	if (control == MAP_FAILED)
 		die_errno("mmap");
 	plan(options, fds, mode, control);
-	start(options);
+	start(options, mode);
 	wait_until_ready(control, options->tasks);
 	/* A tenth to run in. */
 	sleep_ns(window / 10);

@@ -230,7 +230,7 @@ def test_a_new_mechanism_is_one_entry(suites: Path, monkeypatch: pytest.MonkeyPa
         *(sample("fpr+other", n, metrics={"rate": 300.0}, counters=NOTHING) for n in range(5)),
     )
     text = page.render([found])
-    for words in ('class="bar mode1"', 'class="bar combined"', "</i>other", "</i>fpr+other"):
+    for words in ('class="bar mode2"', 'class="bar combined"', "</i>other", "</i>fpr+other"):
         assert words in text
     assert [c.mode for c in compare.comparisons(found)] == ["fpr", "other", "fpr+other"]
 

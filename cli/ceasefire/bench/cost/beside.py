@@ -20,8 +20,8 @@ from ceasefire.vm.command import DISK_DIR
 
 # Cycles that are counted with another CPU, too.
 SKIP_CASES = ("mmap-read-munmap-1", "mmap-read-munmap-4", "mmap-read-munmap-16", "mmap-munmap")
-# What their mode is called.
-SKIPPED = "fpr, skip"
+# What their mode is called, after the mechanism.
+SKIPPED = "{}, skip"
 _CPUS = 3
 _SKIP_CPUS = 2
 # Limits flush now and then.
@@ -43,7 +43,7 @@ def measure_skips(folder: Folder, repeats: int) -> None:
     With one CPU there is nobody to interrupt, and munmap() flushes that CPU instead.
     """
     progress("run kernel under -icount, two CPUs, about a minute")
-    words = [str(programs.find("cycle-bench")), "--json", "--peer", "--variant", "fpr"]
+    words = [str(programs.find("cycle-bench")), "--json", "--peer", "--variant", "fpr,latr"]
     words += ["--ms", "20", "--repeats", str(repeats + 1), "--dir", f"{DISK_DIR}/0"]
     for case in SKIP_CASES:
         words += ["--case", case]
@@ -75,7 +75,7 @@ def samples_of(lines: Iterable[Mapping[str, Any]], first_round: int) -> Iterator
 def skips_of(lines: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the samples among lines of cycle-bench that have their counts."""
     for line in lines:
-        found = _sample({**line, "mode": SKIPPED}, 0)
+        found = _sample({**line, "mode": SKIPPED.format(line["variant"])}, 0)
         # The first ones ask for the memory of tags.
         if found["round"] == 0:
             continue

@@ -151,8 +151,8 @@ struct cf_policy {
  * @catching_up: what the age work waits for; for itself alone, see tick.c
  * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
  *		held for writing
- * @lock:	protects @single, @anon, @large, @nr, @payer and @dead; irq safe,
- *		innermost
+ * @lock:	protects @single, @anon, @large, @nr, @payer and @dead, and who arms
+ *		@old; irq safe, innermost
  * @dead:	no CPU can use translations of @mm any more
  * @nr:		parked base pages
  * @payer:	the control group that pays for all that is parked, CF_PAYERS if

@@ -30,6 +30,7 @@
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
+#include <linux/sched/isolation.h>
 
 #include <asm/tlbflush.h>
 
@@ -206,6 +207,23 @@ unsigned long cf_debt_late(struct cf_ctx *ctx)
 	return msecs_to_jiffies(READ_ONCE(*ms));
 }
 
+/* Arm the timer of a context, as for work: isolated CPUs are left alone. */
+static bool cf_arm(struct cf_ctx *ctx, unsigned long due)
+{
+	unsigned long flags;
+	bool armed;
+
+	spin_lock_irqsave(&ctx->lock, flags);
+	armed = timer_delete(&ctx->old);
+	ctx->old.expires = due;
+	if (housekeeping_enabled(HK_TYPE_TIMER))
+		add_timer_on(&ctx->old, housekeeping_any_cpu(HK_TYPE_TIMER));
+	else
+		add_timer(&ctx->old);
+	spin_unlock_irqrestore(&ctx->lock, flags);
+	return armed;
+}
+
 /*
  * What is owed has been noted: let it be paid after a while.
  *
@@ -232,7 +250,7 @@ static void cf_kick_age(struct cf_ctx *ctx)
 		return;
 	refcount_inc(&ctx->ref);
 	/* Still to expire for an older debt, which a tick has started: see to it. */
-	if (mod_timer(&ctx->old, due) &&
+	if (cf_arm(ctx, due) &&
 	    !queue_delayed_work(cf_wq, &ctx->age, 1))
 		cf_ctx_put(ctx);
 }
