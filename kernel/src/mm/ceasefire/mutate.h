@@ -113,7 +113,11 @@
 	M(latr_any_mapping)	\
 	M(latr_no_held_limit)	\
 	M(latr_never_late)	\
-	M(latr_tag_head)
+	M(latr_tag_head)	\
+	M(latr_short_any)	\
+	M(latr_owes_pages)	\
+	M(latr_keeps_own)	\
+	M(latr_keeps_due)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {

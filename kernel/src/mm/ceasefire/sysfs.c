@@ -15,6 +15,14 @@
 #include "fpr/fpr.h"
 #include "latr/latr.h"
 
+/* Nothing where it was not built. */
+static void __init cf_latr_enable(bool on)
+{
+#ifdef CONFIG_CEASEFIRE_LATR
+	latr_enabled = on ? LATR_ASK : LATR_NEVER;
+#endif
+}
+
 /*
  * ceasefire=off, or a comma separated list of the mechanisms to switch on.
  */
@@ -23,11 +31,14 @@ static int __init ceasefire_setup(char *str)
 	char *name;
 
 	fpr_enabled = false;
+	cf_latr_enable(false);
 	while ((name = strsep(&str, ","))) {
 		if (!strcmp(name, "fpr"))
 			fpr_enabled = true;
+		else if (!strcmp(name, "latr"))
+			cf_latr_enable(true);
 		else if (*name && strcmp(name, "off"))
-			pr_warn("ceasefire: unknown mechanism '%s', known: fpr\n",
+			pr_warn("ceasefire: unknown mechanism '%s', known: fpr, latr\n",
 				name);
 	}
 	return 1;

@@ -49,7 +49,7 @@
  * struct cf_catching_up - a debt that ticks are paying
  * @gen:	generation of the context that is paid for; 0: none
  * @rcu:	grace period after which CPUs can be believed
- * @since:	when the age work has begun to wait, in jiffies
+ * @since:	when the oldest generation was taken that is waited for, in jiffies
  * @waiting:	of cf_ctx.waiting, what is over when it is paid
  * @late:	a CPU had to be interrupted
  * @released:	cf_ctx.completed when parked frames were last released
@@ -146,6 +146,10 @@ struct cf_policy {
  *		that ticks were to catch up with; a few more at times
  * @waiting:	those before it
  * @awaited:	generation that ticks shall catch up with
+ * @oldest:	when the first generation was taken that the age work does not wait
+ *		for yet, in jiffies; 0: there is none
+ * @shared:	generation that the age work of the shared context waits for; 0: it
+ *		does not. For that work alone
  * @due:	when the oldest debt that is not awaited is old enough, in jiffies;
  *		0: there is none. See cf_owe()
  * @catching_up: what the age work waits for; for itself alone, see tick.c
@@ -193,6 +197,8 @@ struct cf_ctx {
 	atomic_long_t held;
 	atomic_long_t waiting;
 	atomic_t kept;
+	unsigned long oldest;
+	u64 shared;
 	unsigned long due;
 	bool keyed;
 

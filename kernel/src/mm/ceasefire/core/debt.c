@@ -215,7 +215,8 @@ static bool cf_arm(struct cf_ctx *ctx, unsigned long due)
 
 	spin_lock_irqsave(&ctx->lock, flags);
 	armed = timer_delete(&ctx->old);
-	ctx->old.expires = due;
+	/* What was set here may be over already, and a newer one be there. */
+	ctx->old.expires = READ_ONCE(ctx->due) ?: due;
 	if (housekeeping_enabled(HK_TYPE_TIMER))
 		add_timer_on(&ctx->old, housekeeping_any_cpu(HK_TYPE_TIMER));
 	else

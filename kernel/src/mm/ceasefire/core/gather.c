@@ -35,6 +35,7 @@
 #include <linux/vmstat.h>
 
 #include <asm/tlb.h>
+#include <asm/tlbflush.h>
 
 #define CREATE_TRACE_POINTS
 #include <trace/events/ceasefire.h>
@@ -99,6 +100,9 @@ static bool cf_any_bad(struct page *page, unsigned long nr)
  * base pages a gather holds fewer, but each of its entries can be a large folio.
  */
 #define CF_GATHER_MAX	16384
+
+/* More single pages than this cost more than a flush; as tlb.c has it. */
+#define CF_SINGLE_FLUSHES	33UL
 
 static bool cf_gather_too_many(unsigned long pages)
 {
@@ -320,6 +324,35 @@ static enum cf_verdict cf_must_flush(struct mmu_gather *tlb,
 	return cf_stale_too_many(tlb) ? CF_FLUSH_LIMIT : CF_SKIP;
 }
 
+/* What nobody can write to and nobody frees leaves no tag, but translations. */
+static void cf_owe_nothing(struct cf_ctx *ctx)
+{
+	CF_MUTATION(latr_owes_pages, return);
+	cf_owe(ctx, cf_started(ctx));
+}
+
+/*
+ * Where nothing is recycled the CPU that unmaps needs no translation any more: a
+ * program finds out at once that it uses what it has just unmapped, or that it is
+ * to map something there.
+ */
+static void cf_flush_own(struct mmu_gather *tlb)
+{
+	unsigned long addr;
+
+	CF_MUTATION(latr_keeps_own, return);
+	preempt_disable();
+	if (this_cpu_read(cpu_tlbstate.loaded_mm) == tlb->mm) {
+		if (tlb->end - tlb->start > CF_SINGLE_FLUSHES << PAGE_SHIFT)
+			flush_tlb_local();
+		else
+			for (addr = tlb->start; addr < tlb->end;
+			     addr += PAGE_SIZE)
+				flush_tlb_one_user(addr);
+	}
+	preempt_enable();
+}
+
 /**
  * __cf_skip_flush() - a gather is about to flush
  * @tlb: the gather
@@ -356,6 +389,11 @@ bool __cf_skip_flush(struct mmu_gather *tlb)
 	rcu_read_unlock();
 	if (why != CF_SKIP)
 		goto flush;
+	/* Entries without a frame of ours, as of the page of zeroes: owed, too (I9). */
+	if (!pages)
+		cf_owe_nothing(ctx);
+	if (!policy->recycles)
+		cf_flush_own(tlb);
 	count_vm_event(policy->skipped);
 	count_vm_events(policy->skipped_pages, pages);
 	trace_fpr_skip(ctx->id, tlb->start, tlb->end, cf_started(ctx));

@@ -35,12 +35,20 @@ bool cf_file_eligible(struct file *file)
 	       !IS_DAX(inode) && !is_file_hugepages(file);
 }
 
+/* What comes from now on is due by other terms, and what was is about to be paid. */
+static void cf_policy_undue(struct cf_ctx *ctx)
+{
+	CF_MUTATION(latr_keeps_due, return);
+	xchg(&ctx->due, 0);
+}
+
 /* Pay for all that a process has left; mmap_lock is held for writing. */
 static void cf_policy_settle(struct cf_ctx *ctx)
 {
 	CF_MUTATION(latr_off_unsettled, return);
+	cf_policy_undue(ctx);
 	cf_arena_settle(ctx);
-	if (cf_owes_skips(ctx))
+	if (cf_owes_skips(ctx) || cf_is_owed(ctx))
 		cf_flush(ctx);
 }
 

@@ -239,13 +239,14 @@ static unsigned long cf_poll_time(struct cf_ctx *ctx)
 	return clamp(cf_debt_age(ctx), 1, msecs_to_jiffies(8));
 }
 
-/* Did CPUs have the time that they have? */
+/* Did CPUs have the time that they have? Before the next look they will have. */
 static bool cf_is_overdue(struct cf_ctx *ctx)
 {
-	unsigned long age = cf_debt_age(ctx), late = cf_debt_late(ctx);
+	unsigned long before = cf_debt_age(ctx) + cf_poll_time(ctx);
+	unsigned long late = cf_debt_late(ctx);
 
 	return time_after_eq(jiffies, ctx->catching_up.since +
-				      (late > age ? late - age : 1));
+				      (late > before ? late - before : 1));
 }
 
 /*
@@ -276,7 +277,8 @@ static bool cf_pay(struct cf_ctx *ctx)
 	}
 	ctx->catching_up.gen = 0;
 	cf_flush(ctx);
-	return true;
+	/* Another debt may have become old meanwhile, whose timer has found us. */
+	return !cf_catch_up_begin(ctx);
 }
 
 static void cf_age_work(struct work_struct *work)

@@ -55,12 +55,17 @@
 #include "core.h"
 
 /* A new generation for a process, without an IPI; ticks shall catch up. */
-static void cf_take_generation(struct cf_ctx *ctx)
+static u64 cf_take_generation(struct cf_ctx *ctx)
 {
+	u64 gen;
+
 	/* Before it has a number: what is left from now on counts anew. */
 	atomic_long_set(&ctx->stale, 0);
 	atomic_long_add(atomic_long_xchg(&ctx->held, 0), &ctx->waiting);
-	cf_raise(&ctx->awaited, inc_mm_tlb_gen(ctx->mm));
+	cmpxchg(&ctx->oldest, 0, jiffies ?: 1);
+	gen = inc_mm_tlb_gen(ctx->mm);
+	cf_raise(&ctx->awaited, gen);
+	return gen;
 }
 
 /**
@@ -177,7 +182,7 @@ static bool cf_is_late(int cpu, void *info)
 
 	/* In the middle of a switch it is about to compare. */
 	return READ_ONCE(state->loaded_mm) == ctx->mm &&
-	       !cf_cpu_caught_up(ctx->mm, ctx->catching_up.gen, cpu);
+	       !cf_cpu_caught_up(ctx->mm, READ_ONCE(ctx->awaited), cpu);
 }
 
 /* Counted as what it is, too: a shootdown that this CPU has received. */
@@ -227,7 +232,7 @@ static u64 cf_take_shared_generation(void)
 
 	for (id = 0; (ctx = cf_ctx_next(&id)); cf_ctx_put(ctx)) {
 		if (ctx->mm && cf_is_owed(ctx))
-			cf_take_generation(ctx);
+			ctx->shared = cf_take_generation(ctx);
 		cond_resched();
 	}
 	return gen;
@@ -240,9 +245,9 @@ static bool cf_shared_caught_up(void)
 	bool paid = true;
 
 	for (id = 0; (ctx = cf_ctx_next(&id)); cf_ctx_put(ctx)) {
-		if (ctx->mm && paid)
-			paid = cf_all_caught_up(ctx->mm,
-						READ_ONCE(ctx->awaited));
+		if (ctx->shared && cf_all_caught_up(ctx->mm, ctx->shared))
+			ctx->shared = 0;
+		paid &= !ctx->shared;
 		cond_resched();
 	}
 	return paid;
@@ -268,9 +273,15 @@ static void cf_wait_over(struct cf_ctx *ctx)
 bool cf_catch_up_begin(struct cf_ctx *ctx)
 {
 	bool due = cf_start_due(ctx);
+	unsigned long since;
 	u64 gen;
 
+	ctx->catching_up.since = jiffies;
 	if (ctx->mm) {
+		/* What is awaited, since when: a newer one may come in between. */
+		since = xchg(&ctx->oldest, 0);
+		if (since)
+			ctx->catching_up.since = since;
 		/* First: more may come to wait, for a newer generation. */
 		ctx->catching_up.waiting = atomic_long_read(&ctx->waiting);
 		smp_rmb();
@@ -285,7 +296,6 @@ bool cf_catch_up_begin(struct cf_ctx *ctx)
 		atomic_long_set(&ctx->stale, 0);
 		gen = cf_take_shared_generation();
 	}
-	ctx->catching_up.since = jiffies;
 	ctx->catching_up.gen = gen;
 	ctx->catching_up.rcu = start_poll_synchronize_rcu();
 	return true;

@@ -171,6 +171,13 @@ static bool fpr_is_lone_hole(struct vma_iterator *vmi, unsigned long addr,
 	return next && next->vm_pgoff != pgoff + ((end - addr) >> PAGE_SHIFT);
 }
 
+/* The address may be one that was chosen, and the file a device. */
+static bool fpr_single_file(struct file *file)
+{
+	CF_MUTATION(latr_short_any, return true);
+	return cf_file_eligible(file);
+}
+
 static bool fpr_single_excluded(vm_flags_t vm_flags)
 {
 	CF_MUTATION(fpr_present_writable, vm_flags &= ~VM_WRITE);
@@ -204,7 +211,8 @@ unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 	/* The arena has just given it; it may have been chosen otherwise. */
 	if (!ctx || addr != ctx->arena.next)
 		return 0;
-	if (!file || fpr_single_excluded(vm_flags) || len >= PMD_SIZE ||
+	if (!file || !fpr_single_file(file) ||
+	    fpr_single_excluded(vm_flags) || len >= PMD_SIZE ||
 	    !arch_validate_flags(vm_flags) ||
 	    !may_expand_vm(mm, vm_flags, len >> PAGE_SHIFT) ||
 	    !fpr_is_lone_hole(&vmi, addr, end, pgoff))

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "context.h"
 #include "env.h"
 #include "file.h"
 #include "ktap.h"
@@ -47,6 +48,27 @@ static char *leave_for(unsigned int settle_ms, unsigned int late_ms)
 	return p;
 }
 
+/* The same of the page of zeroes. */
+static char *leave_zeroes(void)
+{
+	size_t held = 0;
+	int tries;
+
+	for (tries = 0; tries < 20; tries++) {
+		char *p = fpr_map(NULL, 0, PAGES, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE);
+
+		peer_touch(p, PAGES);
+		if (!fpr_unmap(p, PAGES))
+			continue;
+		held = peer_count(p, PAGES, 0);
+		if (holds_enough(held, PAGES))
+			return p;
+	}
+	ktap_retry("%zu of %d stale translations: nothing to attack with", held,
+		   PAGES);
+}
+
 /* A CPU that ticks needs no interrupt. */
 static void by_ticks(void)
 {
@@ -79,6 +101,36 @@ static void without_tick(void)
 	sleep_ms(100);
 	ENSURE(vmstat("latr_late") == late + 1, "%ld CPUs were interrupted",
 	       vmstat("latr_late") - late);
+}
+
+/* Entries that lead to no frame of the process: memory that was only read. */
+static void only_read(void)
+{
+	char *p;
+
+	pin_to_cpu(0);
+	peer_start(1);
+	latr_set("settle_ms", 500);
+	latr_set("late_ms", 60000);
+	p = leave_zeroes();
+	wait_until_settled(p);
+}
+
+/* What was owed before the process was lazy says nothing about when it is due. */
+static void after_recycling(void)
+{
+	char *p;
+
+	pin_to_cpu(0);
+	peer_start(1);
+	MUST(context_lazy(0));
+	fpr_set("debt_age_ms", 60000);
+	setenv("CEASEFIRE_TEST_MECHANISM", "fpr", 1);
+	leave_writable(NULL, PAGES, WORD(OWN));
+	setenv("CEASEFIRE_TEST_MECHANISM", "latr", 1);
+	MUST(context_lazy(1));
+	p = leave_for(500, 60000);
+	wait_until_settled(p);
 }
 
 /* Anonymous memory waits, and comes back. */
@@ -139,6 +191,8 @@ int main(int argc, char **argv)
 	static const struct ktap_case cases[] = {
 		{ "by_ticks", by_ticks, 0 },
 		{ "without_tick", without_tick, 0 },
+		{ "only_read", only_read, 0 },
+		{ "after_recycling", after_recycling, 0 },
 		{ "memory", memory, 0 },
 		{ "asleep", asleep, 0 },
 	};

@@ -394,6 +394,46 @@ static void switched_off(void)
 	       "munmap() is lazy after it was switched off");
 }
 
+/* The thread that unmaps is on a CPU that needs no tick to know. */
+static void own_cpu(void)
+{
+	long skips = vmstat("fpr_skip");
+	size_t i, read = 0;
+	int tries;
+
+	start();
+	/* Whatever else runs on this CPU makes it flush: many times. */
+	for (tries = 0; tries < 10 * TRIES; tries++) {
+		char *p = touched_anonymous(0, NULL);
+
+		memset(p, OWN, LENGTH);
+		MUST(munmap(p, LENGTH));
+		for (i = 0; i < PAGES; i++)
+			read += probe_read(p + i * PAGE) != FAULTED;
+	}
+	ENSURE(vmstat("fpr_skip") > skips, "no munmap was lazy");
+	ENSURE(!read, "%zu pages can be read where they were unmapped", read);
+}
+
+/*
+ * The short way of mmap() is for files; a device whose mapping becomes anonymous
+ * takes the usual one, also where the last mapping was.
+ */
+static void device_at_last_address(void)
+{
+	int zero = (int)MUST(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+	char *p, *q;
+
+	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	memset(p, OWN, 2 * PAGE);
+	MUST(munmap(p, PAGE));
+	q = mmap(p, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, zero, 0);
+	ENSURE(q == p, "mmap of /dev/zero: %m");
+	ENSURE(*q == 0 && p[PAGE] == OWN, "wrong data");
+}
+
 /* As a dynamic linker does it: the address is the kernel's, the parts are not. */
 static void loaded(void)
 {
@@ -444,6 +484,8 @@ int main(int argc, char **argv)
 		{ "held", held, 0 },
 		{ "held_at_once", held_at_once, 0 },
 		{ "switched_off", switched_off, 0 },
+		{ "own_cpu", own_cpu, 0 },
+		{ "device_at_last_address", device_at_last_address, 0 },
 		{ "loaded", loaded, 0 },
 	};
 
