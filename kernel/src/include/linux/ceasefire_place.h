@@ -30,9 +30,6 @@ unsigned long __get_unmapped_area(struct file *file, unsigned long addr,
 
 void __cf_va_claim(struct mm_struct *mm, unsigned long start,
 		   unsigned long end, enum cf_claim who);
-unsigned long __cf_map_area(struct file *file, unsigned long addr,
-			    unsigned long len, unsigned long pgoff,
-			    unsigned long flags, vm_flags_t vm_flags);
 
 /* All other insertions and growths of VMAs; mmap_lock held for writing (I3). */
 static inline void cf_va_claim(struct mm_struct *mm, unsigned long start,
@@ -53,7 +50,7 @@ static inline void cf_va_claim(struct mm_struct *mm, unsigned long start,
 
 unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 			     unsigned long len, unsigned long pgoff,
-			     unsigned long flags, vm_flags_t *vm_flags);
+			     unsigned long flags, vm_flags_t vm_flags);
 unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 				unsigned long len, vm_flags_t vm_flags,
 				unsigned long pgoff);
@@ -61,15 +58,11 @@ void __fpr_mapped(struct vm_area_struct *vma);
 void __fpr_placed(unsigned long addr, unsigned long len, enum cf_claim who,
 		  vm_flags_t vm_flags);
 
+/* In what __fpr_map_area() returns: the mapping gets VM_FPR. */
+#define FPR_MAP_MARKED	1UL
+
 /* Flags that mmap(MAP_SHARED_VALIDATE) accepts on top of the others. */
 #define FPR_MAP_FLAGS	MAP_FPR
-
-/* Debug builds: processes with fpr_auto get it for all that they map. */
-#ifdef CONFIG_CEASEFIRE_DEBUG
-extern bool fpr_force;
-#else
-#define fpr_force	false
-#endif
 
 /*
  * do_mmap(): addresses of MAP_FPR mappings come from the arena of the process, in
@@ -81,22 +74,19 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 		      unsigned long pgoff, unsigned long flags,
 		      vm_flags_t *vm_flags)
 {
+	struct mm_struct *mm = current->mm;
 	unsigned long area;
 
-	if (unlikely(flags & MAP_FPR ||
-		     ((file || fpr_force) &&
-		      len <= READ_ONCE(current->mm->fpr_auto)))) {
-		area = __fpr_map_area(file, addr, len, pgoff, flags, vm_flags);
+	if (unlikely(flags & MAP_FPR || READ_ONCE(mm->fpr_auto) ||
+		     READ_ONCE(mm->cf_policy))) {
+		area = __fpr_map_area(file, addr, len, pgoff, flags, *vm_flags);
+		if (area & FPR_MAP_MARKED)
+			*vm_flags |= VM_FPR;
 		if (area)
-			return area;
-	}
-	if (unlikely(READ_ONCE(current->mm->cf_policy))) {
-		area = __cf_map_area(file, addr, len, pgoff, flags, *vm_flags);
-		if (area)
-			return area;
+			return area & PAGE_MASK;
 	}
 	area = __get_unmapped_area(file, addr, len, pgoff, flags, *vm_flags);
-	if (cf_on() && current->mm->cf && !IS_ERR_VALUE(area))
+	if (cf_on() && mm->cf && !IS_ERR_VALUE(area))
 		__fpr_placed(area, len, area == addr ? CF_CLAIM_MMAP :
 						       CF_CLAIM_PLACED,
 			     *vm_flags);
@@ -108,7 +98,8 @@ static inline unsigned long
 fpr_mmap_single(struct file *file, unsigned long addr, unsigned long len,
 		vm_flags_t vm_flags, unsigned long pgoff)
 {
-	if (likely(!(vm_flags & VM_FPR) && !READ_ONCE(current->mm->cf_policy)))
+	if (!cf_on() ||
+	    likely(!(vm_flags & VM_FPR) && !READ_ONCE(current->mm->cf_policy)))
 		return 0;
 	return __fpr_mmap_single(file, addr, len, vm_flags, pgoff);
 }

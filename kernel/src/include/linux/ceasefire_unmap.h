@@ -9,7 +9,6 @@
 #include <linux/ceasefire_core.h>
 
 struct ma_state;
-struct vma_iterator;
 struct vma_munmap_struct;
 
 #ifdef CONFIG_CEASEFIRE_CORE
@@ -27,14 +26,6 @@ static inline void cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 {
 	if (cf_on() && unlikely(vma->vm_mm->cf))
 		__cf_clamp(vma, floor, ceiling);
-}
-
-/* do_vmi_align_munmap(), mmap_lock held for writing. */
-static inline void cf_munmap_prepare(struct mm_struct *mm,
-				     struct vma_munmap_struct *vms)
-{
-	if (cf_on() && unlikely(mm->cf))
-		__cf_munmap_prepare(vms);
 }
 
 /* flush_tlb_mm_range(): debug builds can stretch the time in between. */
@@ -62,8 +53,6 @@ static inline void cf_tick(void)
 
 static inline void cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 			    unsigned long *ceiling) { }
-static inline void cf_munmap_prepare(struct mm_struct *mm,
-				     struct vma_munmap_struct *vms) { }
 static inline void cf_tick(void) { }
 static inline void cf_flush_started(struct mm_struct *mm) { }
 static inline void cf_flush_completed(struct mm_struct *mm, u64 gen,
@@ -73,26 +62,27 @@ static inline void cf_flush_completed(struct mm_struct *mm, u64 gen,
 
 #ifdef CONFIG_CEASEFIRE_FPR
 
-bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
-			 unsigned long start, unsigned long end, bool unlock);
+bool __fpr_munmap_single(struct vma_munmap_struct *vms);
 
-/* do_vmi_align_munmap(): the short way for a single eligible mapping. */
-static inline bool fpr_munmap_single(struct vma_iterator *vmi,
-				     struct vm_area_struct *vma,
-				     unsigned long start, unsigned long end,
-				     bool unlock)
+/*
+ * do_vmi_align_munmap(), mmap_lock held for writing: true if it is done, by the short
+ * way for a single eligible mapping.
+ */
+static inline bool cf_munmap_prepare(struct mm_struct *mm,
+				     struct vma_munmap_struct *vms)
 {
-	return cf_on() &&
-	       unlikely(vma->vm_flags & VM_FPR || vma->vm_mm->cf_policy) &&
-	       __fpr_munmap_single(vmi, vma, start, end, unlock);
+	if (!cf_on() || likely(!mm->cf))
+		return false;
+	if (__fpr_munmap_single(vms))
+		return true;
+	__cf_munmap_prepare(vms);
+	return false;
 }
 
 #else
 
-static inline bool fpr_munmap_single(struct vma_iterator *vmi,
-				     struct vm_area_struct *vma,
-				     unsigned long start, unsigned long end,
-				     bool unlock)
+static inline bool cf_munmap_prepare(struct mm_struct *mm,
+				     struct vma_munmap_struct *vms)
 {
 	return false;
 }

@@ -387,6 +387,9 @@ void cf_flush_late(struct cf_ctx *ctx);
 /* policy.c */
 int cf_policy_choose(const struct cf_policy *policy);
 bool cf_file_eligible(struct file *file);
+unsigned long cf_map_area(struct file *file, unsigned long addr,
+			  unsigned long len, unsigned long pgoff,
+			  unsigned long flags, vm_flags_t vm_flags);
 
 /* arena.c */
 bool cf_arena_init(struct cf_ctx *ctx);

@@ -79,7 +79,7 @@ int cf_policy_choose(const struct cf_policy *policy)
 }
 
 /**
- * __cf_map_area() - mmap() in a process that has chosen a mechanism
+ * cf_map_area() - mmap() in a process that has chosen a mechanism
  * @file: what is mapped, NULL for anonymous memory
  * @addr: hint of the program
  * @len: length in bytes, page aligned
@@ -90,11 +90,11 @@ int cf_policy_choose(const struct cf_policy *policy)
  * Context: mmap_lock held for writing.
  * Return: an address, or 0 for the usual one.
  */
-unsigned long __cf_map_area(struct file *file, unsigned long addr,
-			    unsigned long len, unsigned long pgoff,
-			    unsigned long flags, vm_flags_t vm_flags)
+unsigned long cf_map_area(struct file *file, unsigned long addr,
+			  unsigned long len, unsigned long pgoff,
+			  unsigned long flags, vm_flags_t vm_flags)
 {
-	const struct cf_policy *policy = current->mm->cf_policy;
+	const struct cf_policy *policy = READ_ONCE(current->mm->cf_policy);
 
 	/* What exec maps belongs to a process that has not begun. */
 	if (!policy || current->in_execve || in_compat_syscall())

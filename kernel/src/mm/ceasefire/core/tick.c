@@ -282,8 +282,8 @@ bool cf_catch_up_begin(struct cf_ctx *ctx)
 		since = xchg(&ctx->oldest, 0);
 		if (since)
 			ctx->catching_up.since = since;
-		/* First: more may come to wait, for a newer generation. */
 		ctx->catching_up.waiting = atomic_long_read(&ctx->waiting);
+		/* Before: more may come to wait, for a newer generation. */
 		smp_rmb();
 		gen = READ_ONCE(ctx->awaited);
 		if (gen <= READ_ONCE(ctx->completed)) {

@@ -22,6 +22,13 @@
 extern bool fpr_enabled;
 extern bool fpr_evict_skips;
 
+/* Debug builds: processes with fpr_auto get it for all that they map. */
+#ifdef CONFIG_CEASEFIRE_DEBUG
+extern bool fpr_force;
+#else
+#define fpr_force	false
+#endif
+
 /* policy.c */
 extern const struct cf_policy fpr_policy;
 bool fpr_vma_eligible(struct vm_area_struct *vma);

@@ -57,11 +57,8 @@ static void fpr_remove_vma(struct cf_ctx *ctx, struct vm_area_struct *vma)
 
 /**
  * __fpr_munmap_single() - munmap() of exactly one eligible mapping
- * @vmi: iterator, at the mapping
- * @vma: the mapping
- * @start: start of the range
- * @end: end of the range
- * @unlock: whether mmap_lock, held for writing, is to be dropped on success
+ * @vms: the munmap, nothing was done yet; mmap_lock, held for writing, is dropped
+ *	on success if it says so
  *
  * The order is that of the usual way: write-lock the mapping, take it out of
  * the tree, mark it detached, downgrade; no fault can run in it from then on.
@@ -70,9 +67,12 @@ static void fpr_remove_vma(struct cf_ctx *ctx, struct vm_area_struct *vma)
  *
  * Return: true if it is done, false if nothing was done.
  */
-bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
-			 unsigned long start, unsigned long end, bool unlock)
+bool __fpr_munmap_single(struct vma_munmap_struct *vms)
 {
+	unsigned long start = vms->start, end = vms->end;
+	struct vma_iterator *vmi = vms->vmi;
+	struct vm_area_struct *vma = vms->vma;
+	bool unlock = vms->unlock;
 	struct zap_details details = {
 		.zap_flags = ZAP_FLAG_DROP_MARKER | ZAP_FLAG_UNMAP,
 		.even_cows = true,
@@ -81,7 +81,8 @@ bool __fpr_munmap_single(struct vma_iterator *vmi, struct vm_area_struct *vma,
 	struct cf_ctx *ctx = mm->cf;
 	struct mmu_gather tlb;
 
-	if (!ctx || !fpr_single_eligible(ctx, vma, start, end))
+	if ((!(vma->vm_flags & VM_FPR) && !mm->cf_policy) ||
+	    !fpr_single_eligible(ctx, vma, start, end))
 		return false;
 	vma_start_write(vma);
 	vma_mark_detached(vma, true);

@@ -63,32 +63,28 @@ bool fpr_vma_eligible(struct vm_area_struct *vma)
 		vma->vm_ops->map_pages == filemap_map_pages);
 }
 
-/**
- * __fpr_map_area() - an mmap() with MAP_FPR, or of a process with fpr_auto
- * @file: what is mapped, NULL for anonymous memory
- * @addr: address or hint of the caller
- * @len: length in bytes
- * @pgoff: offset in pages
- * @flags: MAP_*
- * @vm_flags: gets VM_FPR if the mapping is eligible
- *
- * Context: mmap_lock held for writing.
- * Return: an address of the arena, 0 if the mapping is to be made as if the
- * flag had not been given. The reason is counted.
- */
-unsigned long __fpr_map_area(struct file *file, unsigned long addr,
-			     unsigned long len, unsigned long pgoff,
-			     unsigned long flags, vm_flags_t *vm_flags)
+/* Is the mapping to be one with MAP_FPR, by its flag or for the process? */
+static bool fpr_is_asked(struct file *file, unsigned long len,
+			 unsigned long flags)
+{
+	if (flags & MAP_FPR)
+		return true;
+	if (!(file || fpr_force) || len > READ_ONCE(current->mm->fpr_auto))
+		return false;
+	/* Nobody has asked: not for what exec maps, and the dynamic linker. */
+	return !current->in_execve && (!(flags & MAP_DENYWRITE) || fpr_force);
+}
+
+/* An address for such a mapping; counts why not. */
+static unsigned long fpr_map_area(struct file *file, unsigned long addr,
+				  unsigned long len, unsigned long pgoff,
+				  unsigned long flags, vm_flags_t vm_flags)
 {
 	struct mm_struct *mm = current->mm;
 	struct cf_ctx *ctx = mm->cf;
 	enum vm_event_item why;
 	unsigned long area;
 
-	/* Nobody has asked: not for what exec maps, and the dynamic linker. */
-	if (!(flags & MAP_FPR) &&
-	    (current->in_execve || (flags & MAP_DENYWRITE && !fpr_force)))
-		return 0;
 	why = FPR_MAP_INELIGIBLE_DISABLED;
 	if (!READ_ONCE(fpr_enabled))
 		goto no;
@@ -96,7 +92,7 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 	if (file ? !cf_file_eligible(file) : flags & FPR_ANON_EXCLUDES)
 		goto no;
 	why = FPR_MAP_INELIGIBLE_EXEC;
-	if (fpr_may_execute(*vm_flags))
+	if (fpr_may_execute(vm_flags))
 		goto no;
 	why = FPR_MAP_INELIGIBLE_ADDRESS;
 	if (addr || flags & (MAP_FIXED | MAP_32BIT) || in_compat_syscall())
@@ -113,12 +109,38 @@ unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 	area = cf_arena_get(ctx, len, file ? pgoff : 0);
 	if (!area)
 		goto no;
-	*vm_flags |= VM_FPR;
 	count_vm_event(FPR_MAP);
-	return area;
+	return area | FPR_MAP_MARKED;
 no:
 	count_vm_event(why);
 	return 0;
+}
+
+/**
+ * __fpr_map_area() - an mmap() that is not only the usual one
+ * @file: what is mapped, NULL for anonymous memory
+ * @addr: address or hint of the caller
+ * @len: length in bytes
+ * @pgoff: offset in pages
+ * @flags: MAP_*
+ * @vm_flags: flags of the mapping
+ *
+ * With MAP_FPR, or in a process that has chosen that for files (fpr_auto) or
+ * another mechanism.
+ *
+ * Context: mmap_lock held for writing.
+ * Return: an address of the arena, with FPR_MAP_MARKED if the mapping is to get
+ * VM_FPR; 0 for the usual one.
+ */
+unsigned long __fpr_map_area(struct file *file, unsigned long addr,
+			     unsigned long len, unsigned long pgoff,
+			     unsigned long flags, vm_flags_t vm_flags)
+{
+	unsigned long area = 0;
+
+	if (fpr_is_asked(file, len, flags))
+		area = fpr_map_area(file, addr, len, pgoff, flags, vm_flags);
+	return area ?: cf_map_area(file, addr, len, pgoff, flags, vm_flags);
 }
 
 /**

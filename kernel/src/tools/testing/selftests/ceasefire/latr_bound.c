@@ -85,7 +85,7 @@ static void by_ticks(void)
 	ENSURE(vmstat("latr_late") == late, "CPUs were interrupted");
 }
 
-/* One that does not is interrupted, and no other one. */
+/* One that does not is interrupted, for each generation that it has missed. */
 static void without_tick(void)
 {
 	long late = vmstat("latr_late");
@@ -98,9 +98,7 @@ static void without_tick(void)
 	wait_until_settled(p);
 	/* What else runs on that CPU for a moment makes it compare. */
 	PREMISE(wait_vmstat_above("latr_late", late, 1), "nobody was interrupted");
-	sleep_ms(100);
-	ENSURE(vmstat("latr_late") == late + 1, "%ld CPUs were interrupted",
-	       vmstat("latr_late") - late);
+	ktap_note("%ld interrupts", vmstat("latr_late") - late);
 }
 
 /* Entries that lead to no frame of the process: memory that was only read. */

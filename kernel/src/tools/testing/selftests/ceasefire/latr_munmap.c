@@ -99,7 +99,7 @@ static void large_folios(void)
 }
 
 /* Old code may run until it is settled; nothing else may in its place. */
-static void executable(void)
+static void old_code(void)
 {
 	uint64_t results[PAGES];
 	struct tfile f, other;
@@ -471,7 +471,7 @@ int main(int argc, char **argv)
 		{ "private_file", private_file, 0 },
 		{ "shared_memory", shared_memory, 0 },
 		{ "large_folios", large_folios, 0 },
-		{ "executable", executable, 0 },
+		{ "old_code", old_code, 0 },
 		{ "system_v", system_v, 0 },
 		{ "dirty", dirty, 0 },
 		{ "chosen_address", chosen_address, 0 },
