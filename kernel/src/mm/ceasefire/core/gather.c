@@ -128,6 +128,7 @@ static unsigned long cf_frames_of(struct mmu_gather *tlb, struct page *page,
 /*
  * Anonymous pages wait when they are unmapped, so a mechanism that has no use for
  * them holds only so many of them, and gives them up at once when they are many.
+ * What was paid for waits for a work item, as many again at most.
  */
 static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy,
 			      unsigned long fresh)
@@ -140,7 +141,8 @@ static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy
 	limit = READ_ONCE(*policy->held_limit);
 	return fresh > limit / 4 ||
 	       atomic_long_add_return(fresh, &ctx->held) +
-	       atomic_long_read(&ctx->waiting) > limit;
+	       atomic_long_read(&ctx->waiting) > limit ||
+	       READ_ONCE(ctx->nr) + fresh > 2 * limit;
 }
 
 /* Tag all frames that the gather holds, @pages of them; or say why not. */

@@ -209,23 +209,26 @@ static void chosen_address(void)
 		    PAGES, "fpr_flush_outside");
 }
 
-static void of_child(void)
+/* The pages of @p are a child's, too, when they are unmapped. */
+static void shared_with_child(char *p, size_t pages)
 {
-	pid_t child;
-	char *p;
+	pid_t child = (pid_t)MUST(fork());
 
-	start();
-	first_mapping();
-	p = touched_anonymous(0, NULL);
-	child = (pid_t)MUST(fork());
 	if (!child) {
 		pause();
 		_exit(0);
 	}
-	peer_touch(p, PAGES);
-	flushes_for(p, PAGES, "fpr_flush_anon");
+	peer_touch(p, pages);
+	flushes_for(p, pages, "fpr_flush_anon");
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
+}
+
+static void of_child(void)
+{
+	start();
+	first_mapping();
+	shared_with_child(touched_anonymous(0, NULL), PAGES);
 }
 
 #define HUGE_PAGES	512
@@ -273,21 +276,9 @@ static void huge(void)
 
 static void huge_of_child(void)
 {
-	pid_t child;
-	char *p;
-
 	start();
 	first_mapping();
-	p = touched_huge();
-	child = (pid_t)MUST(fork());
-	if (!child) {
-		pause();
-		_exit(0);
-	}
-	peer_touch(p, HUGE_PAGES);
-	flushes_for(p, HUGE_PAGES, "fpr_flush_anon");
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	shared_with_child(touched_huge(), HUGE_PAGES);
 }
 
 static void huge_dirty(void)
