@@ -51,6 +51,8 @@
 	E(FPR_EVICT_FLUSH_VENDOR,	"fpr_evict_flush_vendor")	\
 	E(FPR_EVICT_LATER,		"fpr_evict_later")		\
 	E(FPR_EVICT_SETTLE,		"fpr_evict_settle")		\
+	/* madvise(MADV_COLD): accessed bits noted, no flush */		\
+	E(FPR_COLD_SKIP,		"fpr_cold_skip")		\
 	/* drains, by what asked for them: order of enum fpr_drain_reason */ \
 	E(FPR_DRAIN_LIMIT,		"fpr_drain_limit")		\
 	E(FPR_DRAIN_AGE,		"fpr_drain_age")		\
@@ -97,6 +99,9 @@
 	E(LATR_FLUSH_CONTEXT,		"latr_flush_context")		\
 	E(LATR_FLUSH_LIMIT,		"latr_flush_limit")		\
 	E(LATR_FLUSH_POISON,		"latr_flush_poison")		\
+	/* NUMA hints: flush left to ticks, or not needed by others */	\
+	E(LATR_HINT_SKIP,		"latr_hint_skip")		\
+	E(LATR_HINT_FLUSH,		"latr_hint_flush")		\
 	/* CPUs that had to be interrupted */				\
 	E(LATR_LATE,			"latr_late")
 #else

@@ -9,6 +9,8 @@
  *   flush_delay_us	time between request and start of a process's flush
  *   tag_delay_us	time between reading the shared generation and storing it
  *   skip_delay_us	time between clearing entries and tagging their frames
+ *   hint		write "START LENGTH" in bytes, hexadecimal: give NUMA hints for
+ *			this part of the own memory, now
  *   first_generation	least generation of processes that start to use FPR
  *   force		Y: whole processes (PR_FPR_SET_AUTO) get it for whatever they
  *			map: anonymous memory, files of the dynamic linker
@@ -84,11 +86,52 @@ static const struct file_operations mutate_fops = {
 	.release = single_release,
 };
 
+#ifdef CONFIG_NUMA_BALANCING
+static ssize_t hint_write(struct file *file, const char __user *ubuf,
+			  size_t count, loff_t *pos)
+{
+	struct mm_struct *mm = current->mm;
+	struct vm_area_struct *vma;
+	unsigned long start, len;
+	char text[40] = "";
+	long err = count;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, ubuf, count))
+		return -EFAULT;
+	if (sscanf(text, "%lx %lx", &start, &len) != 2)
+		return -EINVAL;
+	mmap_read_lock(mm);
+	vma = vma_lookup(mm, start);
+	if (vma && len <= vma->vm_end - start)
+		change_prot_numa(vma, start, start + len);
+	else
+		err = -ENOMEM;
+	mmap_read_unlock(mm);
+	return err;
+}
+
+static const struct file_operations hint_fops = {
+	.open = simple_open,
+	.write = hint_write,
+	.llseek = noop_llseek,
+};
+
+static void __init cf_hint_init(struct dentry *dir)
+{
+	debugfs_create_file("hint", 0200, dir, NULL, &hint_fops);
+}
+#else
+static void __init cf_hint_init(struct dentry *dir) { }
+#endif
+
 static int __init cf_mutate_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("ceasefire", NULL);
 
 	debugfs_create_file("mutate", 0600, dir, NULL, &mutate_fops);
+	cf_hint_init(dir);
 	debugfs_create_u32("skip_local", 0600, dir, &cf_skip_local);
 	debugfs_create_u32("flush_delay_us", 0600, dir, &cf_flush_delay_us);
 	debugfs_create_u32("tag_delay_us", 0600, dir, &cf_tag_delay_us);

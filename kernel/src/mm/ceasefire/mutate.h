@@ -117,7 +117,10 @@
 	M(latr_short_any)	\
 	M(latr_owes_pages)	\
 	M(latr_keeps_own)	\
-	M(latr_keeps_due)
+	M(latr_keeps_due)	\
+	M(latr_hint_unseen)	\
+	M(latr_hint_unpaid)	\
+	M(latr_on_untracked)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {

@@ -136,9 +136,10 @@ struct cf_policy {
  * @completed:	newest completed full flush, see tag_state.h; only grows
  * @skipped:	newest started generation that a skip was tagged with, plus 1
  * @cleared:	the same for accessed bits that were cleared; see evict.c
- * @untracked:	the same for those that no tag tells of
- * @born:	the same for those that were cleared while @mm had no context;
- *		U64_MAX until that is over
+ * @hinted:	the same for entries that were made inaccessible, see ../latr/hint.c
+ * @untracked:	@cleared for those that no tag tells of
+ * @born:	the same for those that were cleared while @mm had no context, or
+ *		another mechanism; U64_MAX until that is over
  * @kept:	pages that reclaim has left alone since they were last settled
  * @stale:	frames that it can reach, or a few more: counted when a skip makes
  *		them so, 0 again with each flush for the context
@@ -189,6 +190,7 @@ struct cf_ctx {
 	u64 completed;
 	u64 skipped;
 	u64 cleared;
+	u64 hinted;
 	u64 untracked;
 	u64 born;
 	u64 awaited;
@@ -362,10 +364,16 @@ void cf_kick_release(struct cf_ctx *ctx);
 void cf_kick_drain(struct cf_ctx *ctx);
 void cf_owe(struct cf_ctx *ctx, u64 gen);
 void cf_owe_young(struct cf_ctx *ctx, u64 gen);
+void cf_owe_hints(struct cf_ctx *ctx, u64 gen);
 bool cf_is_owed_for(struct cf_ctx *ctx, u64 newest);
 bool cf_is_owed(struct cf_ctx *ctx);
 void cf_note_left(struct cf_ctx *ctx);
 bool cf_owes_skips(struct cf_ctx *ctx);
+
+/* gather.c */
+bool cf_runs_elsewhere(struct mm_struct *mm);
+void cf_skip_pause(void);
+void cf_flush_own(struct mmu_gather *tlb);
 
 /* settle.c */
 void cf_flush(struct cf_ctx *ctx);

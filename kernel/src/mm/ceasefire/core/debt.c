@@ -313,6 +313,20 @@ void cf_owe_young(struct cf_ctx *ctx, u64 gen)
 }
 
 /**
+ * cf_owe_hints() - entries were made inaccessible
+ * @ctx: the context
+ * @gen: generation that was read after that
+ *
+ * Context: any. Ordered like a skip.
+ */
+void cf_owe_hints(struct cf_ctx *ctx, u64 gen)
+{
+	CF_MUTATION(latr_hint_unpaid, return);
+	cf_raise(&ctx->hinted, gen + 1);
+	cf_kick_age(ctx);
+}
+
+/**
  * cf_shared_take_generation() - a new generation of the shared context
  *
  * Return: its number.
@@ -369,5 +383,6 @@ bool cf_owes_skips(struct cf_ctx *ctx)
 bool cf_is_owed(struct cf_ctx *ctx)
 {
 	return cf_is_owed_for(ctx, READ_ONCE(ctx->skipped)) ||
-	       cf_is_owed_for(ctx, READ_ONCE(ctx->cleared));
+	       cf_is_owed_for(ctx, READ_ONCE(ctx->cleared)) ||
+	       cf_is_owed_for(ctx, READ_ONCE(ctx->hinted));
 }

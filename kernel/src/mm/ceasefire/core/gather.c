@@ -207,8 +207,12 @@ static void cf_flush_all(struct mmu_gather *tlb, struct cf_ctx *ctx)
 	tlb->need_flush_all = 1;
 }
 
-/* Debug builds: makes the time long in which a frame has neither entry nor tag. */
-static void cf_skip_pause(void)
+/**
+ * cf_skip_pause() - entries were changed, and nothing is noted yet
+ *
+ * Debug builds: makes the time in between long.
+ */
+void cf_skip_pause(void)
 {
 #ifdef CONFIG_CEASEFIRE_DEBUG
 	u32 us = READ_ONCE(cf_skip_delay_us);
@@ -286,6 +290,21 @@ static enum cf_unsafe cf_unsafe_of(struct mmu_gather *tlb)
 	return unsafe;
 }
 
+/**
+ * cf_runs_elsewhere() - is there another CPU to interrupt?
+ * @mm: the process
+ *
+ * If not, the local flush is cheap and leaves no debt. A CPU that starts to run
+ * the process now compares generations.
+ *
+ * Return: true if there is one, or debug builds are to do as if.
+ */
+bool cf_runs_elsewhere(struct mm_struct *mm)
+{
+	return cpumask_any_but(mm_cpumask(mm), raw_smp_processor_id()) <
+	       nr_cpu_ids || cf_skip_local;
+}
+
 /*
  * The one place that decides whether a marked gather must flush: what the
  * mechanism of the process says, and then what holds for all of them.
@@ -316,12 +335,7 @@ static enum cf_verdict cf_must_flush(struct mmu_gather *tlb,
 		return CF_FLUSH_TABLES;
 	if (cf_is_heard(tlb->mm))
 		return CF_FLUSH_NOTIFIER;
-	/*
-	 * Nobody to interrupt: the local flush is cheap and leaves no debt.
-	 * A CPU that starts to run the process now compares generations.
-	 */
-	if (cpumask_any_but(mm_cpumask(tlb->mm), raw_smp_processor_id()) >=
-	    nr_cpu_ids && !cf_skip_local)
+	if (!cf_runs_elsewhere(tlb->mm))
 		return CF_FLUSH_LOCAL;
 	return cf_stale_too_many(tlb) ? CF_FLUSH_LIMIT : CF_SKIP;
 }
@@ -333,12 +347,15 @@ static void cf_owe_nothing(struct cf_ctx *ctx)
 	cf_owe(ctx, cf_started(ctx));
 }
 
-/*
+/**
+ * cf_flush_own() - this CPU gives up what a gather has changed
+ * @tlb: the gather, of the process that runs here, or of another one
+ *
  * Where nothing is recycled the CPU that unmaps needs no translation any more: a
  * program finds out at once that it uses what it has just unmapped, or that it is
  * to map something there.
  */
-static void cf_flush_own(struct mmu_gather *tlb)
+void cf_flush_own(struct mmu_gather *tlb)
 {
 	unsigned long addr;
 

@@ -52,6 +52,36 @@ static void cf_policy_settle(struct cf_ctx *ctx)
 		cf_flush(ctx);
 }
 
+/*
+ * The mechanism changes. Accessed bits that were cleared before were nobody's
+ * concern (../fpr/evict.c), so for them everything is owed:
+ *
+ *   choice			clears a bit		evicts
+ *   born = for ever		(test_and_clear_bit())	the entry
+ *   smp_wmb()			(is a full barrier)
+ *   cf_policy = new		not cf_policy: no tag
+ *   smp_mb()						cf_policy?
+ *   born = started + 1					smp_rmb()
+ *							born owed?
+ *
+ * Who has cleared a bit without a tag has done so before @born is read the second
+ * time, and who evicts sees one of both values.
+ */
+static void cf_policy_set(struct mm_struct *mm, const struct cf_policy *policy)
+{
+	struct cf_ctx *ctx = mm->cf;
+
+	if (ctx)
+		WRITE_ONCE(ctx->born, U64_MAX);
+	smp_wmb();
+	WRITE_ONCE(mm->cf_policy, policy);
+	smp_mb();
+	CF_MUTATION_IF(latr_on_untracked, ctx, WRITE_ONCE(ctx->born, 0);
+		       return);
+	if (ctx)
+		WRITE_ONCE(ctx->born, cf_started(ctx) + 1);
+}
+
 /**
  * cf_policy_choose() - choose the mechanism of the current process
  * @policy: the mechanism, NULL for the usual one
@@ -72,7 +102,7 @@ int cf_policy_choose(const struct cf_policy *policy)
 	spin_lock(&cf_group_lock);
 	chosen = !policy || !mm->cf_group;
 	if (chosen)
-		WRITE_ONCE(mm->cf_policy, policy);
+		cf_policy_set(mm, policy);
 	spin_unlock(&cf_group_lock);
 	mmap_write_unlock(mm);
 	return chosen ? 0 : -EINVAL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Eviction: reclaim of pages of MAP_FPR mappings, without a flush.
+ * Eviction: reclaim of pages of MAP_FPR mappings, and of all those of processes that
+ * have chosen a mechanism for whatever they map, without a flush.
  *
  * munmap() may skip its flush because the program has given up the address. Who
  * evicts a page must not: the program may read it again at any time, and has to
@@ -31,7 +32,8 @@
  *     flushes at the end: mm_tlb_flush_pending() says so, and is right under the
  *     page table lock
  *   - a frame without room for its tag: cf_ctx.untracked, for the whole process
- *   - a process that has no context yet (fork() copies VM_FPR): cf_ctx.born
+ *   - a process that has no context yet (fork() copies VM_FPR), or had not chosen
+ *     its mechanism: cf_ctx.born
  *   - migration keeps the bit when it puts an entry back before its flush; where
  *     there is no room for it (CPUs with L1TF) all evictions flush
  *   - swapoff puts entries back without the bit, for the same frame, while the
@@ -89,7 +91,7 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	u64 gen;
 
 	CF_MUTATION(fpr_evict_untagged, return);
-	if (!(vma->vm_flags & VM_FPR) || !ctx)
+	if (!fpr_tracks(vma) || !ctx)
 		return;
 	/* The bit before the generation; see debt.c. */
 	smp_mb__after_atomic();
@@ -107,6 +109,23 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	/* One that is truncated now would be parked, too. */
 	atomic_long_add(fresh, &owner->stale);
 	rcu_read_unlock();
+}
+
+/**
+ * __fpr_cold() - madvise(MADV_COLD) has cleared accessed bits
+ * @vma: the mapping, its page table is locked
+ *
+ * It wants the next use of the page to be seen by reclaim, and flushes for that. A
+ * debt is as good: it is paid long before reclaim comes by.
+ *
+ * Return: true if the bits were noted.
+ */
+bool __fpr_cold(struct vm_area_struct *vma)
+{
+	if (!vma->vm_mm->cf || !READ_ONCE(fpr_enabled))
+		return false;
+	count_vm_event(FPR_COLD_SKIP);
+	return true;
 }
 
 /* Is the page one that somebody else may be evicting? */
@@ -181,6 +200,8 @@ static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
 	if (stale)
 		return FPR_EVICT_FLUSH_STALE;
 	CF_MUTATION(fpr_evict_untracked, return 0);
+	/* The choice of the process before what is owed since; see policy.c. */
+	smp_rmb();
 	if (cf_is_owed_for(ctx, READ_ONCE(ctx->untracked)) ||
 	    cf_is_owed_for(ctx, READ_ONCE(ctx->born)))
 		return FPR_EVICT_FLUSH_UNTRACKED;
@@ -214,7 +235,7 @@ bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
 	struct cf_ctx *ctx = vma->vm_mm->cf;
 	enum vm_event_item why;
 
-	if (!(vma->vm_flags & VM_FPR) || !ctx)
+	if (!fpr_tracks(vma) || !ctx)
 		return false;
 	VM_WARN_ON_ONCE_FOLIO(fpr_evict_listed(pte), pfn_folio(pte_pfn(pte)));
 	why = fpr_evict_must_flush(vma, ctx, pte) ?: FPR_EVICT_SKIP;
@@ -230,12 +251,12 @@ bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
  * What it does not look at it does not clear, and then every page would take a
  * flush.
  *
- * Return: true for VM_FPR mappings.
+ * Return: true for mappings whose bits are noted.
  */
 bool __fpr_looks_at(struct vm_area_struct *vma)
 {
 	CF_MUTATION(fpr_evict_unseen, return false);
-	return vma->vm_flags & VM_FPR;
+	return fpr_tracks(vma);
 }
 
 /**
@@ -253,7 +274,7 @@ bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 		       pte_t *pte)
 {
 	CF_MUTATION(fpr_evict_counted, return false);
-	if (vma_has_recency(vma) || !(vma->vm_flags & VM_FPR))
+	if (vma_has_recency(vma) || !fpr_tracks(vma))
 		return false;
 	ptep_test_and_clear_young(vma, address, pte);
 	return true;

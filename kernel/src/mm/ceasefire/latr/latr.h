@@ -5,6 +5,7 @@
  * core (../core) keeps addresses, tables and frames for so long, and pays.
  *
  *   policy.c	which mappings, and within which limits
+ *   hint.c	NUMA hints
  *   prctl.c	what processes ask for
  */
 #ifndef _MM_CEASEFIRE_LATR_H

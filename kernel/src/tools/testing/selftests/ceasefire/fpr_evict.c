@@ -21,6 +21,10 @@
 #include "peer.h"
 #include "stranger.h"
 
+#ifndef MADV_COLD
+#define MADV_COLD	20
+#endif
+
 #define OWN	0x11
 #define PAGES	64
 #define LENGTH	(PAGES * PAGE)
@@ -164,6 +168,8 @@ static void settled_by_ticks(void)
 	start(PAGES);
 	p = in_use();
 	fpr_set("debt_age_ms", 100);
+	if (lazy())
+		latr_set("settle_ms", 100);
 	clear_accessed();
 	ticks = vmstat("fpr_drain_age");
 	ENSURE(wait_vmstat_above("fpr_drain_age", ticks, 60), "nothing was owed");
@@ -206,6 +212,26 @@ static void at_once(void)
 	start(PAGES);
 	p = in_use();
 	clear_accessed();
+	flushes = vmstat("fpr_drain_flush");
+	evict(&file);
+	flushes = vmstat("fpr_drain_flush") - flushes;
+	nobody_sees(p);
+	PREMISE(flushes, "nothing was owed: nothing to attack with");
+}
+
+/* madvise(MADV_COLD) clears the bits, and nobody is flushed for that. */
+static void cold(void)
+{
+	long flushes, noted;
+	char *p;
+
+	start(PAGES);
+	p = in_use();
+	noted = vmstat("fpr_cold_skip");
+	MUST(madvise(p, LENGTH, MADV_COLD));
+	ENSURE(vmstat("fpr_cold_skip") - noted == PAGES,
+	       "%ld of %d bits were noted", vmstat("fpr_cold_skip") - noted,
+	       PAGES);
 	flushes = vmstat("fpr_drain_flush");
 	evict(&file);
 	flushes = vmstat("fpr_drain_flush") - flushes;
@@ -282,6 +308,37 @@ static void inherited(void)
 	}
 	MUST(waitpid(pid, &status, 0));
 	ENSURE(WIFEXITED(status) && !WEXITSTATUS(status), "the child has failed");
+}
+
+/* The process becomes lazy when the bits of an ordinary mapping were cleared. */
+static void switched_on(void)
+{
+	struct evictions got;
+	long drains;
+	char *p;
+
+	if (lazy() || context_is_lazy() < 0)
+		ktap_skip("the process is lazy, or cannot be");
+	start(PAGES);
+	leave_stale(&file, 0, PAGES, PROT_READ, MAP_SHARED, OWN);
+	full_flush();
+	p = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED, file.fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	clear_accessed();
+	MUST(context_lazy(1));
+	got = evictions();
+	drains = vmstat("fpr_drain_flush");
+	evict(&file);
+	drains = vmstat("fpr_drain_flush") - drains;
+	got = evictions_since(got);
+	nobody_sees(p);
+	/* Then nothing is owed any more. */
+	PREMISE(!drains, "a drain has flushed: nothing to attack with");
+	ENSURE(!got.skipped, "%ld pages were evicted without a flush",
+	       got.skipped);
+	PREMISE(got.other >= MOST, "%ld pages took a flush: nothing to attack with",
+		got.other);
 }
 
 /* A device mirrors the page tables, and sets no accessed bit. */
@@ -504,9 +561,11 @@ int main(int argc, char **argv)
 		{ "settled_by_ticks", settled_by_ticks, 0 },
 		{ "unproven", unproven, 0 },
 		{ "at_once", at_once, 0 },
+		{ "cold", cold, 0 },
 		{ "not_looked_at", not_looked_at, 0 },
 		{ "used_again", used_again, 0 },
 		{ "inherited", inherited, 0 },
+		{ "switched_on", switched_on, 0 },
 		{ "secondary_mmu", secondary_mmu, 0 },
 		{ "random_advice", random_advice, 0 },
 		{ "others_first", others_first, 0 },
