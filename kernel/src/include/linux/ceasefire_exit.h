@@ -117,9 +117,22 @@ static inline void fpr_exec_secure(struct mm_struct *mm) { }
 #endif /* CONFIG_CEASEFIRE_FPR */
 
 #ifdef CONFIG_CEASEFIRE_LATR
+
 int latr_prctl(unsigned long operation, unsigned long arg3,
 	       unsigned long arg4, unsigned long arg5);
-#endif
+void __latr_exec(struct mm_struct *mm);
+
+/* begin_new_exec(): each program is lazy, if root wants that. */
+static inline void latr_exec(struct mm_struct *mm)
+{
+	__latr_exec(mm);
+}
+
+#else
+
+static inline void latr_exec(struct mm_struct *mm) { }
+
+#endif /* CONFIG_CEASEFIRE_LATR */
 
 /* mm_init() */
 static inline void ceasefire_mm_init(struct mm_struct *mm)

@@ -19,12 +19,13 @@
 static void __init cf_latr_enable(bool on)
 {
 #ifdef CONFIG_CEASEFIRE_LATR
-	latr_enabled = on ? LATR_ASK : LATR_NEVER;
+	latr_enabled = on ? LATR_ALWAYS : LATR_NEVER;
 #endif
 }
 
 /*
- * ceasefire=off, or a comma separated list of the mechanisms to switch on.
+ * ceasefire=off, or a comma separated list of the mechanisms to switch on: those that
+ * need no flag for all processes.
  */
 static int __init ceasefire_setup(char *str)
 {
@@ -220,6 +221,7 @@ static const struct attribute_group fpr_group = {
 static const char * const latr_names[] = {
 	[LATR_NEVER] = "never",
 	[LATR_ASK] = "ask",
+	[LATR_ALWAYS] = "always",
 };
 
 /* As the switches of transparent huge pages: all, the chosen one in brackets. */

@@ -394,6 +394,7 @@ void cf_flush_late(struct cf_ctx *ctx);
 
 /* policy.c */
 int cf_policy_choose(const struct cf_policy *policy);
+void cf_policy_begin(struct mm_struct *mm, const struct cf_policy *policy);
 bool cf_file_eligible(struct file *file);
 unsigned long cf_map_area(struct file *file, unsigned long addr,
 			  unsigned long len, unsigned long pgoff,

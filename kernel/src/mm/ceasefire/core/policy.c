@@ -5,7 +5,8 @@
  * on what mmap() was asked for (cf_usual_policy, registry.c).
  *
  * A choice is inherited over fork() and execve(), and lost by an execve() that
- * gains privileges. It changes with mmap_lock held for writing, so no munmap() is
+ * gains privileges. A mechanism can also be that of all programs that are executed.
+ * The choice changes with mmap_lock held for writing, so no munmap() is
  * on its way; and with nothing owed, so that what one mechanism has left is never
  * judged by the rules of another one. A process has either a choice or a context
  * of several processes (choice.c), which is FPR's: cf_group_lock is held where one
@@ -106,6 +107,21 @@ int cf_policy_choose(const struct cf_policy *policy)
 	spin_unlock(&cf_group_lock);
 	mmap_write_unlock(mm);
 	return chosen ? 0 : -EINVAL;
+}
+
+/**
+ * cf_policy_begin() - the mechanism of a process that has just been executed
+ * @mm: the process, without a context
+ * @policy: the mechanism
+ *
+ * It stays without if its caller has chosen a context of several processes for it.
+ */
+void cf_policy_begin(struct mm_struct *mm, const struct cf_policy *policy)
+{
+	spin_lock(&cf_group_lock);
+	if (!mm->cf_group)
+		WRITE_ONCE(mm->cf_policy, policy);
+	spin_unlock(&cf_group_lock);
 }
 
 /**

@@ -19,6 +19,7 @@
 enum latr_enabled {
 	LATR_NEVER,
 	LATR_ASK,
+	LATR_ALWAYS,
 };
 
 /* Knobs, see ../sysfs.c. */

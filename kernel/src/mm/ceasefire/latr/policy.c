@@ -20,7 +20,7 @@
  *
  * Locks: map_area under mmap_lock held for writing; eligible() there, too, or
  * under the downgraded lock of munmap().
- * Callers: ../core (struct cf_policy).
+ * Callers: ../core (struct cf_policy), begin_new_exec().
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -91,6 +91,18 @@ static enum cf_verdict latr_must_flush(struct mmu_gather *tlb)
 {
 	return READ_ONCE(latr_enabled) == LATR_NEVER ? CF_FLUSH_DISABLED :
 						       CF_SKIP;
+}
+
+/**
+ * __latr_exec() - a program begins
+ * @mm: its address space, in which nothing but the stack is mapped
+ *
+ * Also one that gains privileges: it is not its caller who decides that.
+ */
+void __latr_exec(struct mm_struct *mm)
+{
+	if (READ_ONCE(latr_enabled) == LATR_ALWAYS)
+		cf_policy_begin(mm, &latr_policy);
 }
 
 static_assert(LATR_FLUSH_POISON - LATR_FLUSH_LOCAL == CF_FLUSH_POISON);

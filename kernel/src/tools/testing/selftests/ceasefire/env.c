@@ -111,6 +111,17 @@ void latr_set(const char *name, long value)
 
 #define HUGEPAGES	"/proc/sys/vm/nr_hugepages"
 
+static bool latr_is_always(void)
+{
+	char text[64] = "";
+	int fd = open(LATR_SYSFS "enabled", O_RDONLY | O_CLOEXEC);
+	bool always = fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 &&
+		      strstr(text, "[always]");
+
+	close(fd);
+	return always;
+}
+
 void fpr_save_settings(struct fpr_settings *s)
 {
 	s->enabled = fpr_sysfs("enabled");
@@ -130,6 +141,7 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->settle_ms = latr_sysfs("settle_ms");
 	s->late_ms = latr_sysfs("late_ms");
 	s->held_limit = latr_sysfs("held_limit");
+	s->always = latr_is_always();
 	s->hugepages = read_number(HUGEPAGES);
 }
 
@@ -157,7 +169,7 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		try_set(LATR_SYSFS, "settle_ms", s->settle_ms);
 		try_set(LATR_SYSFS, "late_ms", s->late_ms);
 		try_set(LATR_SYSFS, "held_limit", s->held_limit);
-		write_text(LATR_SYSFS "enabled", "ask");
+		write_text(LATR_SYSFS "enabled", s->always ? "always" : "ask");
 	}
 }
 

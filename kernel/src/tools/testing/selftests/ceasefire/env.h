@@ -27,6 +27,7 @@ struct fpr_settings {
 	long skip_local, flush_delay_us, tag_delay_us, skip_delay_us;
 	long first_generation, arena_size, id_max, tickless_cpu;
 	long settle_ms, late_ms, held_limit;
+	bool always;
 	long hugepages;
 };
 

@@ -109,6 +109,46 @@ static void never(void)
 	       errno == EINVAL, "a word is accepted that says nothing");
 }
 
+/* What root wants is for programs that are executed later. */
+static void always(void)
+{
+	int got;
+
+	ENSURE(write_text("/sys/kernel/mm/ceasefire/latr/enabled", "always"),
+	       "it cannot be for all: %m");
+	ENSURE(!context_is_lazy(), "a process is lazy that was there before");
+	got = run_asker("/proc/self/exe", 0);
+	ENSURE(got == 1, "the program that was executed says %d", got);
+	got = run_asker("/proc/self/exe", NOBODY);
+	ENSURE(got == 1, "a program of another user says %d", got);
+	ENSURE(write_text("/sys/kernel/mm/ceasefire/latr/enabled", "ask"),
+	       "it cannot be for those that ask: %m");
+	got = run_asker("/proc/self/exe", 0);
+	ENSURE(!got, "a program that has not asked says %d", got);
+	/* Those that share frames with others stay as they are. */
+	MUST(context_choose(CONTEXT_CHILDREN));
+	ENSURE(write_text("/sys/kernel/mm/ceasefire/latr/enabled", "always"),
+	       "it cannot be for all: %m");
+	got = run_asker("/proc/self/exe", 0);
+	ENSURE(!got, "a program with a context of several processes says %d",
+	       got);
+}
+
+/* So it is from the boot on: nobody has asked. */
+static void for_all(void)
+{
+	int got;
+
+	if (context_is_lazy() != 1)
+		ktap_skip("boot with ceasefire=latr");
+	ENSURE(vmstat("latr_skip") + vmstat("latr_flush_local") > 0,
+	       "no munmap was looked at since the boot");
+	got = run_asker("/proc/self/exe", NOBODY);
+	ENSURE(got == 1, "a program of another user says %d", got);
+	MUST(context_lazy(0));
+	ENSURE(!context_is_lazy(), "a program cannot do without");
+}
+
 static void wrong_use(void)
 {
 	ENSURE(prctl(PR_LATR, 99, 0, 0, 0) == -1 && errno == EINVAL,
@@ -130,6 +170,8 @@ int main(int argc, char **argv)
 		{ "privileged", privileged, 0 },
 		{ "no_groups", no_groups, 0 },
 		{ "never", never, 0 },
+		{ "always", always, 0 },
+		{ "for_all", for_all, 0 },
 		{ "wrong_use", wrong_use, 0 },
 	};
 
