@@ -314,7 +314,7 @@ static void *count_up(void *arg)
 }
 
 /* As long as CEASEFIRE_TEST_SECONDS says. */
-static void updates(void)
+static void under_writers(void)
 {
 	const char *text = getenv("CEASEFIRE_TEST_SECONDS");
 	double end;
@@ -384,7 +384,7 @@ int main(int argc, char **argv)
 		{ "huge_write_protected", huge_write_protected, 0 },
 		{ "carried_away", carried_away, 0 },
 		{ "seen_in_time", seen_in_time, 0 },
-		{ "updates", updates, 7200 },
+		{ "under_writers", under_writers, 7200 },
 		{ "by_kernel", by_kernel, 0 },
 	};
 
