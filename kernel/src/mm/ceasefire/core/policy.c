@@ -74,11 +74,12 @@ static void cf_policy_set(struct mm_struct *mm, const struct cf_policy *policy)
 
 	if (ctx)
 		WRITE_ONCE(ctx->born, U64_MAX);
+	/* Who sees the choice sees that. */
 	smp_wmb();
 	WRITE_ONCE(mm->cf_policy, policy);
+	/* Who does not see the choice has cleared bits before the generation. */
 	smp_mb();
-	CF_MUTATION_IF(latr_on_untracked, ctx, WRITE_ONCE(ctx->born, 0);
-		       return);
+	CF_MUTATION_IF(latr_on_untracked, ctx, ctx->born = 0; ctx = NULL);
 	if (ctx)
 		WRITE_ONCE(ctx->born, cf_started(ctx) + 1);
 }
