@@ -366,6 +366,7 @@ void cf_owe(struct cf_ctx *ctx, u64 gen);
 void cf_owe_young(struct cf_ctx *ctx, u64 gen);
 void cf_owe_hints(struct cf_ctx *ctx, u64 gen);
 bool cf_is_owed_for(struct cf_ctx *ctx, u64 newest);
+bool cf_owes_frames(struct cf_ctx *ctx);
 bool cf_is_owed(struct cf_ctx *ctx);
 void cf_note_left(struct cf_ctx *ctx);
 bool cf_owes_skips(struct cf_ctx *ctx);

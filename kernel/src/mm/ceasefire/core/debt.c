@@ -375,6 +375,18 @@ bool cf_owes_skips(struct cf_ctx *ctx)
 }
 
 /**
+ * cf_owes_frames() - can CPUs reach frames that a process has left, or may lose?
+ * @ctx: its context
+ *
+ * Return: false if no debt but of hints is left, which concern no frame.
+ */
+bool cf_owes_frames(struct cf_ctx *ctx)
+{
+	return cf_is_owed_for(ctx, READ_ONCE(ctx->skipped)) ||
+	       cf_is_owed_for(ctx, READ_ONCE(ctx->cleared));
+}
+
+/**
  * cf_is_owed() - is there a translation that no full flush has removed?
  * @ctx: the context
  *
@@ -382,7 +394,6 @@ bool cf_owes_skips(struct cf_ctx *ctx)
  */
 bool cf_is_owed(struct cf_ctx *ctx)
 {
-	return cf_is_owed_for(ctx, READ_ONCE(ctx->skipped)) ||
-	       cf_is_owed_for(ctx, READ_ONCE(ctx->cleared)) ||
+	return cf_owes_frames(ctx) ||
 	       cf_is_owed_for(ctx, READ_ONCE(ctx->hinted));
 }

@@ -144,7 +144,8 @@ unsigned long cf_map_area(struct file *file, unsigned long addr,
 	const struct cf_policy *policy = READ_ONCE(current->mm->cf_policy);
 
 	/* What exec maps belongs to a process that has not begun. */
-	if (!policy || current->in_execve || in_compat_syscall())
+	if (!policy || current->in_execve || in_compat_syscall() ||
+	    test_thread_flag(TIF_ADDR32))
 		return 0;
 	return policy->map_area(file, addr, len, pgoff, flags, vm_flags);
 }

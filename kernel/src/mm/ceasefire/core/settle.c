@@ -60,7 +60,7 @@ static void cf_flush_shared(void)
 	CF_MUTATION(fpr_flush_everybody,
 		    flush_tlb_all(); cf_credit(&cf_shared, gen); return);
 	for (id = 0; (ctx = cf_ctx_next(&id)); cf_ctx_put(ctx)) {
-		if (ctx->mm && cf_is_owed(ctx))
+		if (ctx->mm && cf_owes_frames(ctx))
 			flush_tlb_mm_range(ctx->mm, 0, TLB_FLUSH_ALL, 0, false);
 		cond_resched();
 	}

@@ -231,7 +231,7 @@ static u64 cf_take_shared_generation(void)
 	unsigned long id;
 
 	for (id = 0; (ctx = cf_ctx_next(&id)); cf_ctx_put(ctx)) {
-		if (ctx->mm && cf_is_owed(ctx))
+		if (ctx->mm && cf_owes_frames(ctx))
 			ctx->shared = cf_take_generation(ctx);
 		cond_resched();
 	}

@@ -79,6 +79,21 @@
 #define FPR_EVICT_LITTLE	(DEF_PRIORITY / 4)
 #define FPR_EVICT_NOTHING	1
 
+bool fpr_evict_skips __read_mostly = true;
+
+/* Does it mean that here, or has root said so? */
+static bool fpr_evict_proven(void)
+{
+	CF_MUTATION(fpr_evict_unproven, return true);
+	return READ_ONCE(fpr_evict_skips);
+}
+
+/* Is a mechanism switched on that leaves out flushes? */
+static bool fpr_evict_on(struct mm_struct *mm)
+{
+	return READ_ONCE(fpr_enabled) || READ_ONCE(mm->cf_policy);
+}
+
 /**
  * __fpr_young_cleared() - an accessed bit was cleared, and nobody flushes
  * @vma: the mapping, its page table is locked
@@ -95,6 +110,11 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
 		return;
 	/* The bit before the generation; see debt.c. */
 	smp_mb__after_atomic();
+	if (!fpr_evict_on(vma->vm_mm) || !fpr_evict_proven()) {
+		/* Of no use now, but it may be switched on. */
+		cf_raise(&ctx->untracked, cf_started(ctx) + 1);
+		return;
+	}
 	rcu_read_lock();
 	/* As a skip has it: what is anonymous is not for a group. */
 	owner = PageAnon(pte_page(pte)) ? ctx : cf_tag_ctx(ctx);
@@ -122,7 +142,8 @@ void __fpr_young_cleared(struct vm_area_struct *vma, pte_t pte)
  */
 bool __fpr_cold(struct vm_area_struct *vma)
 {
-	if (!vma->vm_mm->cf || !READ_ONCE(fpr_enabled))
+	if (!vma->vm_mm->cf || !fpr_evict_on(vma->vm_mm) ||
+	    !fpr_evict_proven())
 		return false;
 	count_vm_event(FPR_COLD_SKIP);
 	return true;
@@ -135,8 +156,6 @@ static bool fpr_evict_listed(pte_t pte)
 
 	return folio_test_anon(folio) && folio_test_lru(folio);
 }
-
-bool fpr_evict_skips __read_mostly = true;
 
 /*
  * Does an entry without the accessed bit mean that no TLB has it?
@@ -159,13 +178,6 @@ static int __init fpr_evict_init(void)
 }
 core_initcall(fpr_evict_init);
 
-/* Does it mean that here, or has root said so? */
-static bool fpr_evict_proven(void)
-{
-	CF_MUTATION(fpr_evict_unproven, return true);
-	return READ_ONCE(fpr_evict_skips);
-}
-
 /* Listeners hear of an eviction by its flush. */
 static bool fpr_evict_heard(struct mm_struct *mm)
 {
@@ -180,7 +192,7 @@ static enum vm_event_item fpr_evict_must_flush(struct vm_area_struct *vma,
 	struct mm_struct *mm = vma->vm_mm;
 	bool stale;
 
-	if (!READ_ONCE(fpr_enabled))
+	if (!fpr_evict_on(mm))
 		return FPR_EVICT_FLUSH_DISABLED;
 	if (!fpr_evict_proven())
 		return FPR_EVICT_FLUSH_VENDOR;
@@ -297,7 +309,7 @@ static struct cf_ctx *fpr_evict_owner(struct folio *folio)
 
 	CF_MUTATION(fpr_evict_stale, return NULL);
 	if (!folio_mapped(folio) || !cf_frames_tagged(pfn) ||
-	    !READ_ONCE(fpr_enabled) || !READ_ONCE(fpr_evict_skips))
+	    !READ_ONCE(fpr_evict_skips))
 		return NULL;
 	for (i = 0; i < folio_nr_pages(folio) && !ctx; i++)
 		ctx = cf_frame_owner(pfn + i, NULL);

@@ -127,7 +127,8 @@ void __fpr_placed(unsigned long addr, unsigned long len, enum cf_claim who,
  * Compression, checksums and mirrored disks want pages that stay as they are.
  * Reclaim has flushed for the entries that it has cleared, but not always
  * everything: where nobody else runs the process it flushes their addresses
- * only, and entries without access (NUMA hints) it does not flush at all.
+ * only, and entries without access (NUMA hints that were flushed for) it does not
+ * flush at all.
  *
  * Context: may sleep and sends IPIs.
  */

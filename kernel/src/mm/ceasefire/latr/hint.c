@@ -5,16 +5,21 @@
  * To see from which node memory is used, the kernel makes entries inaccessible from
  * time to time (change_prot_numa()), and flushes. A lazy process leaves that flush to
  * ticks, like that of an munmap(). Nothing is wrong with a CPU that goes on using the
- * page for so long: its page is where it was, with the rights that it has. But until
- * then "inaccessible" does not mean what it means elsewhere, that no CPU has the entry:
- *   - pte_accessible() says so to those who move, merge or evict a page:
- *     ptep_clear_flush(), set_tlb_ubc_flush_pending(). Without a flush a CPU would
- *     write to a page that is being copied, and its update be lost
- *   - pte_needs_flush(), huge_pmd_needs_flush() say so to mprotect() and to write
- *     protection by userfaultfd, under which a CPU would go on writing
- * They ask latr_hinted(), and then flush as if the entry had been accessible. All other
+ * page for so long: its page is where it was, and may be used. But until then an entry
+ * does not say what CPUs may have:
+ *   - "inaccessible" means elsewhere that no CPU has it. pte_accessible() says so to
+ *     those who move, merge or evict a page: ptep_clear_flush(),
+ *     set_tlb_ubc_flush_pending(). Without a flush a CPU would write to a page that is
+ *     being copied, and its update be lost
+ *   - pte_needs_flush() and huge_pmd_needs_flush() compare the old entry with the new
+ *     one for mprotect() and for write protection by userfaultfd. One with a hint needs
+ *     no flush for them. Nor does one that is read-only since somebody took the hint
+ *     and the page could not be moved (do_numa_page()). Under both a CPU would go on
+ *     writing, so change_protection() flushes its range
+ * They ask latr_hinted(), and then flush as if the entry had been as it was. All other
  * places that change an inaccessible entry flush anyhow: munmap(), mremap(), fork(),
- * MADV_*, those for huge entries by way of pmdp_invalidate().
+ * MADV_*, those for huge entries by way of pmdp_invalidate(). Others that go by what an
+ * entry may be used for look at the dirty bit, too, which stays.
  *
  * What they ask must be true from the first entry on, not only from when the debt is
  * noted. Until then tlb_flush_pending says so, since the gather of the hints counts in
@@ -46,8 +51,8 @@
  * Any flush that is credited as newer than hinted began after the entries were changed
  * (../core/debt.c).
  *
- * Locks: mmap_lock for reading or writing; __latr_hinted() page table lock.
- * Callers: change_prot_numa(); pte_accessible(), change_pte_range(), change_huge_pmd().
+ * Locks: mmap_lock for reading or writing.
+ * Callers: change_prot_numa(); pte_accessible(), change_protection().
  */
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -108,10 +113,11 @@ long latr_hint(struct mmu_gather *tlb, struct vm_area_struct *vma,
 }
 
 /**
- * __latr_hinted() - may a CPU have an entry that is inaccessible?
+ * __latr_hinted() - may CPUs have entries as they were before a hint?
  * @mm: the process
  *
- * Context: page table lock of the entry, after a look at tlb_flush_pending.
+ * Context: after a look at the entry, and one at tlb_flush_pending, or with a gather
+ * that counts in it.
  * Return: true if no flush has completed since.
  */
 bool __latr_hinted(struct mm_struct *mm)

@@ -164,6 +164,7 @@ static void to_file(void)
 static void free_pages_stay_empty(void)
 {
 	struct stranger other;
+	int tries;
 	char *p;
 
 	pin_to_cpu(0);
@@ -175,9 +176,14 @@ static void free_pages_stay_empty(void)
 		"the peer cannot write to parked frames: nothing to attack with");
 	fpr_set("pool_limit", 0);
 	fpr_set("debt_age_ms", 100);
-	/* One more, so that somebody looks at the limit. */
+	/* One more, so that somebody looks at the limit, maybe at once. */
 	memset(map_anon(), OWN, LENGTH);
-	leave_writable(NULL, PAGES, WORD(WRITTEN));
+	for (tries = 0; tries < TRIES; tries++) {
+		p = map_anon();
+		peer_write(p, PAGES, WORD(WRITTEN));
+		if (fpr_unmap(p, PAGES))
+			break;
+	}
 	ENSURE(fpr_wait_sysfs_at_most("parked", 0, 60), "pages stay parked");
 	stranger_fill(&other, FILL_ANON, FILL_MIB);
 	stranger_stop(&other);

@@ -28,6 +28,8 @@
 #define PAGES		64
 #define LENGTH		(PAGES * PAGE)
 #define HUGE_LENGTH	(2 * MIB)
+/* Of a huge page; each of them that the peer's TLB has lost settles the whole page. */
+#define HUGE_USED	8
 #define OWN		0x5a
 #define STALE		0x33
 #define HINT		"/sys/kernel/debug/ceasefire/hint"
@@ -63,10 +65,13 @@ static void start(void)
 	hold_debts();
 }
 
-/*
- * Anonymous memory to which the peer has written. Of a huge page it uses as many parts
- * as it can remember.
- */
+/* How many pages the peer uses: those that it remembers. */
+static size_t used(size_t length)
+{
+	return length == HUGE_LENGTH ? HUGE_USED : PAGES;
+}
+
+/* Anonymous memory to which the peer has written. */
 static char *written(size_t length)
 {
 	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
@@ -75,7 +80,8 @@ static char *written(size_t length)
 	ENSURE(p != MAP_FAILED, "mmap: %m");
 	if (length == HUGE_LENGTH && madvise(p, length, MADV_HUGEPAGE))
 		ktap_skip("no transparent huge pages");
-	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	ENSURE(peer_write(p, used(length), WORD(OWN)) == used(length),
+	       "no write");
 	PREMISE(length < HUGE_LENGTH ||
 		read_kb("/proc/self/smaps_rollup", "AnonHugePages") == 2048,
 		"not mapped by one entry");
@@ -105,7 +111,8 @@ static void hint_unseen(char *p, size_t length)
 	ENSURE(updates >= (long)(length / PAGE), "%ld of %zu entries got a hint",
 	       updates, length / PAGE);
 	faults = vmstat("numa_hint_faults");
-	ENSURE(peer_write(p, PAGES, WORD(STALE)) == PAGES, "no write");
+	ENSURE(peer_write(p, used(length), WORD(STALE)) == used(length),
+	       "no write");
 	faults = vmstat("numa_hint_faults") - faults;
 	PREMISE(length == HUGE_LENGTH ? !faults :
 		holds_enough(PAGES - (size_t)faults, PAGES),
@@ -113,11 +120,11 @@ static void hint_unseen(char *p, size_t length)
 }
 
 /* How many pages begin with this word. */
-static size_t count(const char *p, uint64_t word)
+static size_t count(const char *p, size_t pages, uint64_t word)
 {
 	size_t i, found = 0;
 
-	for (i = 0; i < PAGES; i++)
+	for (i = 0; i < pages; i++)
 		found += *(const volatile uint64_t *)(p + i * PAGE) == word;
 	return found;
 }
@@ -157,9 +164,11 @@ static void of_moved(size_t length)
 	arrived = move_to(p, sent, 1);
 	PREMISE(holds_enough(arrived, sent), "%zu of %zu pages have moved",
 		arrived, sent);
-	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
-	kept = count(p, WORD(OWN));
-	ENSURE(kept == PAGES, "%zu of %d updates were lost", PAGES - kept, PAGES);
+	ENSURE(peer_write(p, used(length), WORD(OWN)) == used(length),
+	       "no write");
+	kept = count(p, used(length), WORD(OWN));
+	ENSURE(kept == used(length), "%zu of %zu updates were lost",
+	       used(length) - kept, used(length));
 }
 
 static void moved(void)
@@ -182,8 +191,9 @@ static void of_protected(size_t length)
 	p = written(length);
 	hint_unseen(p, length);
 	MUST(mprotect(p, length, PROT_READ));
-	passed = peer_write(p, PAGES, WORD(OWN));
-	ENSURE(!passed, "%zu of %d writes passed mprotect()", passed, PAGES);
+	passed = peer_write(p, used(length), WORD(OWN));
+	ENSURE(!passed, "%zu of %zu writes passed mprotect()", passed,
+	       used(length));
 }
 
 static void protected(void)
@@ -194,6 +204,45 @@ static void protected(void)
 static void huge_protected(void)
 {
 	of_protected(HUGE_LENGTH);
+}
+
+/*
+ * Somebody on the other node takes the hints, and there is no memory for the pages
+ * there. They stay, and their entries are read-only from then on, as they are after
+ * mprotect(): that looks like nothing to flush for.
+ */
+#define FAR_CPU		2
+#define FAILURES	"/sys/kernel/debug/fail_page_alloc/"
+#define FAIL_NTH	"/proc/thread-self/fail-nth"
+
+static void protected_after_failure(void)
+{
+	long faults, migrated;
+	size_t i, passed;
+	char *p;
+
+	need_cpus(FAR_CPU + 1);
+	if (!write_text(FAILURES "min-order", "0") ||
+	    !write_text(FAILURES "ignore-gfp-highmem", "N"))
+		ktap_skip("no fault injection: boot the debug kernel");
+	start();
+	p = written(LENGTH);
+	hint_unseen(p, LENGTH);
+	faults = vmstat("numa_hint_faults");
+	migrated = vmstat("numa_pages_migrated");
+	pin_to_cpu(FAR_CPU);
+	for (i = 0; i < PAGES; i++) {
+		MUST(write_text(FAIL_NTH, "1") ? 0 : -1);
+		ENSURE(probe_read(p + i * PAGE) == WORD(STALE), "wrong data");
+		MUST(write_text(FAIL_NTH, "0") ? 0 : -1);
+	}
+	faults = vmstat("numa_hint_faults") - faults;
+	migrated = vmstat("numa_pages_migrated") - migrated;
+	PREMISE(holds_enough((size_t)faults, PAGES) && !migrated,
+		"%ld hints were taken, %ld pages have moved", faults, migrated);
+	MUST(mprotect(p, LENGTH, PROT_READ));
+	passed = peer_write(p, PAGES, WORD(OWN));
+	ENSURE(!passed, "%zu of %d writes passed mprotect()", passed, PAGES);
 }
 
 /* Faults of what is registered end in SIGBUS. */
@@ -228,14 +277,15 @@ static void of_write_protected(size_t length)
 	p = written(length);
 	uffd = watch(p, length, UFFD_FEATURE_PAGEFAULT_FLAG_WP,
 		     UFFDIO_REGISTER_MODE_WP);
-	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	ENSURE(peer_write(p, used(length), WORD(OWN)) == used(length),
+	       "no write");
 	hint_unseen(p, length);
 	order.range.start = (unsigned long)p;
 	ENSURE(!ioctl(uffd, UFFDIO_WRITEPROTECT, &order),
 	       "UFFDIO_WRITEPROTECT: %m");
-	passed = peer_write(p, PAGES, WORD(OWN));
-	ENSURE(!passed, "%zu of %d writes passed write protection", passed,
-	       PAGES);
+	passed = peer_write(p, used(length), WORD(OWN));
+	ENSURE(!passed, "%zu of %zu writes passed write protection", passed,
+	       used(length));
 }
 
 static void write_protected(void)
@@ -269,7 +319,7 @@ static void carried_away(void)
 		ENSURE(!ioctl(uffd, UFFDIO_MOVE, &order), "UFFDIO_MOVE: %m");
 	}
 	peer_write(p, PAGES, WORD(OWN));
-	kept = count(q, WORD(STALE));
+	kept = count(q, PAGES, WORD(STALE));
 	ENSURE(kept == PAGES, "%zu of %d pages were written to where they are not",
 	       PAGES - kept, PAGES);
 }
@@ -380,6 +430,7 @@ int main(int argc, char **argv)
 		{ "huge_moved", huge_moved, 0 },
 		{ "protected", protected, 0 },
 		{ "huge_protected", huge_protected, 0 },
+		{ "protected_after_failure", protected_after_failure, 0 },
 		{ "write_protected", write_protected, 0 },
 		{ "huge_write_protected", huge_write_protected, 0 },
 		{ "carried_away", carried_away, 0 },
