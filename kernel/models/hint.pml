@@ -9,12 +9,13 @@
  * in tlb_flush_pending; one that is not alone at its end flushes everything. GATHERS:
  * who protects has one, too.
  *
- * Follows latr_hint(), pte_accessible(), change_pte_range() and tlb_finish_mmu().
+ * Follows latr_hint(), pte_accessible(), change_protection() and tlb_finish_mmu().
  */
 #include "cpu.h"
 #include "ticks.h"
 
-bool accessible = true;	/* the entry, for the walker */
+bool accessible = true;	/* the entry, for the walker, with all rights */
+bool taken;		/* somebody took the hint, and the page stayed: read-only */
 byte hinted;		/* cf_ctx.hinted: 0 for never, else a generation and 1 */
 byte pending;		/* mm->tlb_flush_pending */
 bool promised;		/* the page is protected */
@@ -77,15 +78,24 @@ active proctype Scanner() {
 }
 
 #ifdef GATHERS
-/* change_pte_range(), with a gather. */
+/* do_numa_page(), when migrate_misplaced_folio() fails. */
+active proctype Takes() {
+end:	d_step { !accessible && !promised -> taken = true }
+}
+
+/* change_protection(), with a gather. */
 active proctype Protects() {
 	bool needs;
 
 	d_step { pending++ }
 	/* The lock of the entry, from here... */
 	d_step { needs = accessible; accessible = false }
+#ifdef MUTATE_asks_by_entry
+	needs = needs || (!taken && OWED);
+#else
 #ifndef MUTATE_hint_unseen
 	needs = needs || OWED;
+#endif
 #endif
 	/* ...to here. */
 	if
