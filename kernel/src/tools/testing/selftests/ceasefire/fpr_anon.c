@@ -303,9 +303,12 @@ static char *leave_to_itself(void)
 	int tries;
 
 	for (tries = 0; tries < TRIES; tries++) {
-		char *p = map_anon();
 		long skips = vmstat("fpr_skip");
+		char *p;
 
+		/* Another one with each try: the runner may be on it. */
+		pin_to_cpu(tries % online_cpus());
+		p = map_anon();
 		memset(p, WRITTEN, LENGTH);
 		/* Whoever runs here in between makes this CPU flush: look at once. */
 		MUST(munmap(p, LENGTH));
@@ -330,8 +333,6 @@ static void swapped_out(void)
 	long flushes, swapped;
 	char *p, *q, path[256];
 
-	/* Another one with each try: the runner may be on it. */
-	pin_to_cpu(getpid() % online_cpus());
 	fpr_skip_local();
 	hold_debts();
 	swap_on(path, sizeof(path));
