@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/mempolicy.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -24,6 +23,7 @@
 #include "ktap.h"
 #include "map.h"
 #include "peer.h"
+#include "userfault.h"
 
 #define PAGES		64
 #define LENGTH		(PAGES * PAGE)
@@ -35,17 +35,6 @@
 #define HINT		"/sys/kernel/debug/ceasefire/hint"
 #define BALANCING	"/sys/kernel/debug/sched/numa_balancing/"
 #define LIMIT_S		60
-
-/* Newer than the headers of some distributions. */
-#ifndef UFFDIO_MOVE
-struct uffdio_move {
-	__u64 dst, src, len, mode;
-	__s64 move;
-};
-
-#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
-#define UFFD_FEATURE_MOVE	(1 << 16)
-#endif
 
 /* Hints are given, but only those that we ask for. */
 static void balance(const char *delay_ms)

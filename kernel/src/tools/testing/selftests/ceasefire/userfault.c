@@ -15,17 +15,6 @@
 #include "peer.h"
 #include "userfault.h"
 
-/* Newer than the headers of some distributions. */
-#ifndef UFFDIO_MOVE
-struct uffdio_move {
-	__u64 dst, src, len, mode;
-	__s64 move;
-};
-
-#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
-#define UFFD_FEATURE_MOVE	(1 << 16)
-#endif
-
 /* What the peer writes to find out which frames it reaches. */
 #define PROBED	0x66
 

@@ -3,7 +3,19 @@
 #ifndef CEASEFIRE_SELFTEST_USERFAULT_H
 #define CEASEFIRE_SELFTEST_USERFAULT_H
 
+#include <linux/userfaultfd.h>
 #include <stddef.h>
+
+/* Newer than the headers of some distributions. */
+#ifndef UFFDIO_MOVE
+struct uffdio_move {
+	__u64 dst, src, len, mode;
+	__s64 move;
+};
+
+#define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
+#define UFFD_FEATURE_MOVE	(1 << 16)
+#endif
 
 /*
  * Anonymous memory without the flag whose pages, filled with @byte, are in
