@@ -13,7 +13,8 @@ from dataclasses import asdict
 
 from ceasefire.checks import guest, here
 from ceasefire.checks.base import FAIL, PASS, Check
-from ceasefire.output import fancy, print_table, say
+from ceasefire.output import fancy, say
+from ceasefire.tables import print_table
 
 SCHEMA = 1
 

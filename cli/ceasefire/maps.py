@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ceasefire.errors import Failure
-from ceasefire.output import number, print_table, say
+from ceasefire.output import number, say
+from ceasefire.tables import print_table
 from ceasefire.text import decoded
 
 SCHEMA = 1

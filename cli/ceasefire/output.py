@@ -1,97 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Prints lines, and tables: with rules and colour on a terminal, as aligned text otherwise.
-
-A table is as wide as the terminal at most, and 80 columns elsewhere; programs read --json.
+"""Prints lines; tables.py prints tables.
 
 Whatever is printed here is text: no markup, no control characters, see text.py.
 """
 
-import io
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from textwrap import wrap
-from typing import Literal, TextIO
-
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import TextIO
 
 from ceasefire.text import shown
 
-GOOD = "green"
-BAD = "red"
-DIM = "dim"
-_STYLE_OF = {"pass": GOOD, "fail": BAD, "skip": "yellow", "info": DIM}
-
 _COLUMNS = 80
-_GAP = 2
-# A column of text is not made narrower than that; words that are longer are broken.
-_LEAST_TEXT = 12
-
-
-def print_table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    title: str = "",
-    numbers_from: int = 1,
-    file: TextIO | None = None,
-) -> None:
-    """Print rows below their column names; text that has no room goes on in the next line.
-
-    numbers_from: index of the first column that holds numbers and is aligned to the right.
-    """
-    stream = sys.stdout if file is None else file
-    rich = fancy(stream)
-    # The box has a space between columns, too.
-    look = box.SIMPLE_HEAD if rich else None
-    padding = (0, _GAP - rich, 0, 0)
-    table = Table(box=look, pad_edge=False, show_edge=False, padding=padding)
-    texts = [[shown(cell) for cell in line] for line in (columns, *rows)]
-    widths = _widths(texts, numbers_from)
-    for index, name in enumerate(texts[0]):
-        justify: Literal["right", "left"] = "right" if index >= numbers_from else "left"
-        table.add_column(Text(name), justify=justify, overflow="fold", width=widths[index])
-    for line in texts[1:]:
-        # A str would be read as markup, a Text is not.
-        table.add_row(*(Text(cell, style=_STYLE_OF.get(cell, "") if rich else "") for cell in line))
-    # What does not fit rich would cut off.
-    wide = max(columns_of_terminal(), sum(widths) + _GAP * (len(widths) - 1))
-    if rich:
-        console = Console(file=stream, width=wide)
-        if title:
-            console.print(Text(shown(title), style="bold"))
-        console.print(table)
-        return
-    text = io.StringIO()
-    Console(file=text, width=wide, color_system=None).print(table)
-    lines = [line.rstrip() for line in text.getvalue().splitlines()]
-    stream.write("\n".join([*wrap(shown(title), columns_of_terminal()), *lines]) + "\n")
-
-
-def _widths(texts: Sequence[Sequence[str]], numbers_from: int) -> list[int]:
-    """Return how wide the columns are: as their text is, or less where the lines get too long.
-
-    Numbers stay whole, and so do the words of their names.
-    """
-    widths, least = [], []
-    for index, cells in enumerate(zip(*texts, strict=True)):
-        longest = max(cell_len(cell) for cell in cells)
-        word = max(cell_len(word) for cell in cells for word in cell.split(" "))
-        # A name above numbers that is longer than they are goes on in the next line.
-        number = max(word, *(cell_len(cell) for cell in cells[1:]), 0)
-        widths.append(longest if index < numbers_from else number)
-        least.append(min(longest, _LEAST_TEXT) if index < numbers_from else word)
-    left = columns_of_terminal() - _GAP * (len(widths) - 1)
-    while sum(widths) > left and widths != least:
-        # Of those that can give way the widest one.
-        index = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
-        widths[index] -= 1
-    return widths
 
 
 def columns_of_terminal() -> int:

@@ -19,7 +19,8 @@ from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import UsageError
 from ceasefire.launch.child import run_command
 from ceasefire.launch.executable import missing
-from ceasefire.output import number, print_table, progress, say
+from ceasefire.output import number, progress, say
+from ceasefire.tables import print_table
 
 SCHEMA = 1
 # What stands in the table for the counters that every reader wants first.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import output, paths
+from ceasefire import output, paths, tables
 from ceasefire.checks import here
 from ceasefire.checks.base import FAIL, INFO, PASS, check
 from ceasefire.doctor import complete, verdict
@@ -95,7 +95,7 @@ def test_library_is_needed_without_the_switch(
 
 def test_plain_tables_are_aligned() -> None:
     stream = io.StringIO()
-    output.print_table(["name", "count"], [["a", "1"], ["bcd", "1,000"]], title="t", file=stream)
+    tables.print_table(["name", "count"], [["a", "1"], ["bcd", "1,000"]], title="t", file=stream)
     assert stream.getvalue() == "t\nname  count\na         1\nbcd   1,000\n"
 
 

@@ -14,7 +14,7 @@ from tests.driver.__main__ import report
 from tests.driver.cases import Outcome, failed
 from tests.driver.suites import Job
 
-from ceasefire import counters, output
+from ceasefire import counters, output, tables
 from ceasefire.errors import Failure, GuestError, said
 from ceasefire.record import page, web
 from ceasefire.record.model import Environment, Recording, Site, Sum
@@ -70,7 +70,7 @@ def test_tables_hold_text(cell: str, terminal: bool, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     stream = Terminal() if terminal else io.StringIO()
-    output.print_table([cell, "n"], [[cell, "1"], [cell, "2"]], title=cell, file=stream)
+    tables.print_table([cell, "n"], [[cell, "1"], [cell, "2"]], title=cell, file=stream)
     text = stream.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert text.count(shown(cell)) == 4
     assert harmless(text)

@@ -4,10 +4,11 @@
 from dataclasses import asdict, dataclass
 from typing import TextIO
 
-from ceasefire.output import number, print_table, say
+from ceasefire.output import number, say
 from ceasefire.record import causes, forecast
 from ceasefire.record.mappings import WORDS
 from ceasefire.record.model import Calls, Recording, Sum, to_json
+from ceasefire.tables import print_table
 
 _SITES = 10
 _FILES = 10

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 
 from ceasefire import modes, reasons
 from ceasefire.counters import INTERRUPTS, RECEIVED, SENT
-from ceasefire.output import number, print_table, say
+from ceasefire.output import number, say
+from ceasefire.tables import print_table
 from ceasefire.trial.load import Load
 from ceasefire.trial.samples import Spread, Trial
 

@@ -18,7 +18,7 @@ from ceasefire import paths
 from ceasefire.bench.cost.count import ICOUNT
 from ceasefire.bench.measure import machine, programs
 from ceasefire.errors import Failure
-from ceasefire.output import print_table
+from ceasefire.tables import print_table
 from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.command import DISK_DIR
 from ceasefire.vm.spec import DiskSpec

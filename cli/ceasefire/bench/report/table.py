@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from ceasefire import modes
 from ceasefire.bench.figures.compare import Comparison, Interval, settled
 from ceasefire.bench.results.store import Results
-from ceasefire.output import print_table, say
+from ceasefire.output import say
+from ceasefire.tables import print_table
 
 
 def show(found: Results, compared: Sequence[Comparison], against: str) -> int:

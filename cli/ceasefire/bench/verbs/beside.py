@@ -11,7 +11,8 @@ from ceasefire.bench.cost.count import METRIC
 from ceasefire.bench.results import store
 from ceasefire.bench.results.store import Sample
 from ceasefire.bench.verbs import options
-from ceasefire.output import print_table, progress
+from ceasefire.output import progress
+from ceasefire.tables import print_table
 
 LIMIT_PERCENT = 0.5
 OFF = modes.OFF.name

@@ -6,7 +6,7 @@ import json
 
 from ceasefire.bench.catalog import spec
 from ceasefire.bench.measure import schedule
-from ceasefire.output import print_table
+from ceasefire.tables import print_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,8 @@ from ceasefire.bench.results import store
 from ceasefire.bench.results.store import Folder
 from ceasefire.bench.verbs import options
 from ceasefire.errors import UsageError
-from ceasefire.output import print_table, progress
+from ceasefire.output import progress
+from ceasefire.tables import print_table
 from ceasefire.vm.command import DISK_DIR
 
 IDLE_CASES = ("page-fault", "mmap-munmap", "mmap-read-munmap-1", "write-null", "write-file")

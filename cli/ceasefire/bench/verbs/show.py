@@ -12,7 +12,8 @@ from ceasefire.bench.report import markdown, page
 from ceasefire.bench.report import table as tables
 from ceasefire.bench.results import store
 from ceasefire.errors import Failure, UsageError
-from ceasefire.output import print_table, say
+from ceasefire.output import say
+from ceasefire.tables import print_table
 
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from rich.cells import cell_len
 
-from ceasefire import counters, modes, output, reasons
+from ceasefire import counters, modes, reasons, tables
 from ceasefire.__main__ import main
 
 LONG = "/root/.cache/ceasefire/clone-0123abcd/linux/build-run/arch/x86/boot/bzImage"
@@ -24,7 +24,7 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers_from: int = 1) -> str:
     stream = io.StringIO()
-    output.print_table(columns, rows, numbers_from=numbers_from, title="t", file=stream)
+    tables.print_table(columns, rows, numbers_from=numbers_from, title="t", file=stream)
     return stream.getvalue()
 
 
@@ -59,7 +59,7 @@ def test_terminal_has_no_longer_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "vt100")
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
-    output.print_table(["a", "b", "n"], [[LONG, LONG, "1"]], numbers_from=2, file=stream)
+    tables.print_table(["a", "b", "n"], [[LONG, LONG, "1"]], numbers_from=2, file=stream)
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in stream.getvalue().splitlines()]
     assert max(map(cell_len, lines)) <= 80
     assert "".join(lines).count("/") == 2 * LONG.count("/")
