@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The test driver: what it counts, what it refuses, and how it judges mutations."""
 
+import os
 import subprocess
 import threading
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -172,23 +174,21 @@ def test_table_of_what_each_job_takes(
     assert last == "2 passed, 0 failed"
 
 
-def test_the_lanes_run_beside_each_other(empty_build: Path) -> None:
-    # Each waits for the other: only side by side do they end.
-    meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
-    here, there = str(empty_build / "here"), str(empty_build / "there")
-    first = host_job(meet.format(here, there), name="x/a", format="status")
-    second = host_job(meet.format(there, here), name="x/b", format="status", lane="beside")
-    assert run_all([first, second], verbose=False) == 0
-
-
-def test_jobs_of_a_lane_never_run_beside_each_other(empty_build: Path) -> None:
+def test_a_job_of_guests_runs_alone(empty_build: Path) -> None:
     lock = empty_build / "lock"
-    alone = f"mkdir {lock} && sleep 0.3 && rmdir {lock}"
-    both = [host_job(alone, name=f"x/{n}", format="status") for n in "ab"]
-    assert run_all(both, verbose=False) == 0
+    alone = f"mkdir {lock} && sleep 0.5 && rmdir {lock}"
+    beside = f"[ ! -e {lock} ] && sleep 0.5 && [ ! -e {lock} ]"
+    jobs = [
+        host_job(beside, name="x/c", format="status", lane="beside"),
+        host_job(alone, name="x/a", format="status"),
+        host_job(beside, name="x/d", format="status", lane="beside"),
+        host_job(alone, name="x/b", format="status"),
+    ]
+    assert run_all(jobs, verbose=False) == 0
 
 
-def test_the_lane_of_guests_helps_when_it_is_empty(empty_build: Path) -> None:
+def test_others_run_two_at_a_time(empty_build: Path) -> None:
+    # Each waits for the other: only side by side do they end.
     meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
     here, there = str(empty_build / "here"), str(empty_build / "there")
     jobs = [
@@ -207,12 +207,13 @@ def test_job_waits_for_the_other_lane(empty_build: Path) -> None:
 
 def test_job_that_waits_lets_others_pass(empty_build: Path) -> None:
     here, made = empty_build / "here", empty_build / "made"
-    # The build ends when the second job of the other lane has run.
+    # The build ends when the second of the other jobs has run.
     until = f"for i in $(seq 300); do [ -e {here} ] && exec touch {made}; sleep 0.1; done; exit 1"
+    late = host_job(f"[ -e {made} ]", name="x/late", format="status", after=("build/x",))
     jobs = [
         host_job(until, name="build/x", format="status", lane="beside"),
-        host_job(f"[ -e {made} ]", name="x/late", format="status", after=("build/x",)),
-        host_job(f"touch {here}", name="x/early", format="status"),
+        late,
+        host_job(f"touch {here}", name="x/early", format="status", lane="beside"),
     ]
     assert run_all(jobs, verbose=False) == 0
 
@@ -240,12 +241,19 @@ def test_job_fails_with_what_it_waits_for(
     assert output.splitlines()[-1] == "0 passed, 2 failed"
 
 
-def test_the_lane_beside_is_nice_in_its_session_too() -> None:
+def test_priority_is_kept_in_its_session_too() -> None:
     wait = (
         'i=0; until [ ! -e /proc/self/autogroup ] || grep -q "nice 10$" /proc/self/autogroup; do'
         ' i=$((i+1)); [ $i -lt 100 ] || exit 1; sleep 0.1; done; [ "$(nice)" = 10 ]'
     )
-    assert run_all([host_job(wait, format="status", lane="beside")], verbose=False) == 0
+
+    def run() -> int:
+        # Of this thread and of the processes that it starts.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        return run_all([host_job(wait, format="status")], verbose=False)
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        assert pool.submit(run).result() == 0
 
 
 def test_error_of_the_other_lane_ends_a_wait() -> None:
@@ -273,10 +281,11 @@ def test_a_build_says_how_far_it_is(tmp_path: Path) -> None:
 
 
 def test_giving_up_ends_the_other_lane(empty_build: Path) -> None:
-    jobs = [host_job("sleep 62.9", name="x/a", format="status", lane="beside"), host_job("")]
+    sleeps = host_job("sleep 62.9", name="x/a", format="status", lane="beside")
+    jobs = [sleeps, host_job("", lane="beside")]
 
     def work(_place: int, job: Job, stop: threading.Event) -> None:
-        if job.lane == "guests":
+        if job is not sleeps:
             raise KeyboardInterrupt
         run_job(job, new_log("test", ".ktap"), stop)
 

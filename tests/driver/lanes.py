@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs jobs in two lanes: "guests" for those that keep every CPU busy, "beside" for the others.
+"""Runs jobs in two lanes: "guests" for those that need every CPU, "beside" for the others.
 
-Attacks need their CPUs to themselves most of the time, so no two jobs of the lane of guests run at
-a time. What runs on this machine alone, and guests whose time goes into booting, fill the gaps,
-with a lower priority. Within a lane the first job that can begin is next: one that waits for a
-build or for its control runs lets others pass. When the lane of guests is empty its thread helps
-with the rest of the other. Signals arrive in the caller's thread, which is the lane of guests; the
-other is told to stop. A guest ends with the thread that runs it: a lane is one thread.
+The threads of attacks spin, on more virtual CPUs than there are: what runs beside them takes four
+times as long as alone, they take twice as long, and cases find nothing to attack with. So a job of
+the lane of guests runs alone. Jobs of the other lane run two at a time, when no job of the lane of
+guests can begin. A job that waits for a build or for its control runs lets others pass. Signals
+arrive in the caller's thread, which is one of the two that work; the other is told to stop. A guest
+ends with the thread that runs it.
 """
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,39 +18,50 @@ from tests.driver.suites import Job
 
 Place = tuple[int, Job]
 Work = Callable[[int, Job, threading.Event], None]
-_NICE = 10
 _POLL = 0.5
 
 
 class Lanes:
-    """The jobs that have not begun, by lane, and those that are not over."""
+    """The jobs that have not begun, and those that are not over."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.stop = threading.Event()
         self._left = list(enumerate(jobs, 1))
-        self._under_way = {job.name for job in jobs}
+        self._not_over = {job.name for job in jobs}
+        self._running: list[Job] = []
         self._changed = threading.Condition()
 
-    def take(self, lane: str) -> Place | None:
-        """Return the next job of a lane, None when there is none; wait until one can begin.
+    def take(self) -> Place | None:
+        """Return the next job, None when there is none; wait until one can begin.
 
         Raises Interrupted when the run is given up meanwhile.
         """
         with self._changed:
-            while waiting := [place for place in self._left if place[1].lane == lane]:
+            while self._left:
                 if self.stop.is_set():
                     raise Interrupted
-                for place in waiting:
-                    if not self._under_way & {*place[1].needs, place[1].control}:
-                        self._left.remove(place)
-                        return place
+                if place := self._next():
+                    self._left.remove(place)
+                    self._running.append(place[1])
+                    return place
                 self._changed.wait(_POLL)
             return None
+
+    def _next(self) -> Place | None:
+        """Return the job that may begin now; the caller holds the lock."""
+        ready = [p for p in self._left if not self._not_over & {*p[1].needs, p[1].control}]
+        for place in ready:
+            if place[1].lane == "guests":
+                return None if self._running else place
+        if any(job.lane == "guests" for job in self._running):
+            return None
+        return ready[0] if ready else None
 
     def over(self, job: Job) -> None:
         """Let begin what has waited for this job."""
         with self._changed:
-            self._under_way.remove(job.name)
+            self._running.remove(job)
+            self._not_over.remove(job.name)
             self._changed.notify_all()
 
 
@@ -62,35 +72,32 @@ def run(jobs: Sequence[Job], work: Work) -> None:
     """
     lanes = Lanes(jobs)
 
-    def each(lane: str) -> None:
-        while (place := lanes.take(lane)) is not None:
+    def each() -> None:
+        while (place := lanes.take()) is not None:
             try:
                 work(*place, lanes.stop)
             finally:
                 lanes.over(place[1])
 
-    def beside() -> None:
-        # Of this thread and of the processes that it starts.
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    def other() -> None:
         try:
-            each("beside")
+            each()
         except Interrupted:
             if not lanes.stop.is_set():
                 raise
         except BaseException:
-            # The other lane may wait for a job that will not come.
+            # The caller may wait for a job that will not come.
             lanes.stop.set()
             raise
 
     with ThreadPoolExecutor(max_workers=1) as pool:
-        other = pool.submit(beside)
+        second = pool.submit(other)
         try:
-            each("guests")
-            each("beside")
-            other.result()
+            each()
+            second.result()
         except Interrupted:
             # What went wrong there is what there is to say.
-            other.result()
+            second.result()
             raise
         except BaseException:
             lanes.stop.set()
