@@ -31,13 +31,19 @@ BAD = (
     "rcu: INFO: rcu_sched detected stalls on CPUs/tasks:",
     "rcu: rcu_sched kthread starved for 1000 jiffies!",
     "watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [a:1]",
+    "NMI watchdog: Watchdog detected hard LOCKUP on cpu 1",
     "pagealloc: memory corruption",
     "pagealloc: single bit error",
     "list_del corruption. prev->next should be 1, but was 2",
     "refcount_t: underflow; use-after-free.",
     "UBSAN: array-index-out-of-bounds in mm/x.c:1:2",
 )
-GOOD = ("Linux version 6.12", "ceasefire-test: a WARNING: of a program", "x: BUG: not one")
+GOOD = (
+    "Linux version 6.12",
+    "ceasefire-test: a WARNING: of a program",
+    "x: BUG: not one",
+    "NMI watchdog: Perf NMI watchdog permanently disabled",
+)
 STAMPS = ("[    1.234567] ", "[   12.000001][   T77] ", "[    1.5][    C1] ", "", "<4>[    1.2] ")
 
 
