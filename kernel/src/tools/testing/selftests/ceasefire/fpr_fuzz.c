@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Differential fuzzer: the same random operations on memory, without and with
- * FPR, must end the same. Threads go through operations that a seed decides, in
- * a process of their own without MAP_FPR and once more in another one with it;
- * return values, errors, faults, and what is in memory and in files at the end
- * are compared.
+ * a mechanism, must end the same. Threads go through operations that a seed
+ * decides, in a process without any, in one with MAP_FPR, and in one that is
+ * lazy (LATR); return values, errors, faults, and what is in memory and in
+ * files at the end are compared with those of the first.
  *
  * It does what a correct program does (I3), and that includes faults: accesses
  * to what is mapped without the right for it, or behind the end of its file. An
@@ -12,6 +12,7 @@
  * it, and until the debt of its munmap() is paid, a stale translation may be
  * used there or not.
  *
+ * --with fpr|latr	only this mechanism
  * --seed N		the first seed; without it a random one
  * --replay N		this seed again and again
  * --seconds N		for how long; default 15
@@ -37,29 +38,38 @@
 #define SECONDS		15
 #define MOST_SECONDS	(24 * 3600)
 #define OPTIONS		\
-	"--seed --replay --seconds --threads --operations --first"
+	"--with --seed --replay --seconds --threads --operations --first"
 /* What the last round, a report and the search for a shorter one may take. */
 #define SPARE_S		600
 
 static struct fuzz_plan plan = { .operations = OPERATIONS };
 static unsigned int run_seconds = SECONDS;
 static bool replay;
+static enum fuzz_arm only = FUZZ_PLAIN;
 
 static const char *const counters[] = {
-	"fpr_map", "fpr_skip", "fpr_skip_pages", "fpr_park", "fpr_recycle",
-	"fpr_va_flush", "fpr_drain_tables", "fpr_evict_skip",
+	"fpr_skip", "latr_skip", "fpr_map", "fpr_skip_pages", "latr_skip_pages",
+	"fpr_park", "fpr_recycle", "fpr_va_flush", "fpr_drain_tables",
+	"fpr_evict_skip", "fpr_tick_flush", "latr_late",
 };
 
-enum { SKIPS = 1, COUNTERS = KTAP_COUNT(counters) };
+enum { FPR_SKIPS, LATR_SKIPS, COUNTERS = KTAP_COUNT(counters) };
 
-static void add_counted(long sum[], int sign)
+static long counted[FUZZ_ARMS][COUNTERS];
+
+/* One half of the comparison; counts what happens meanwhile. */
+static int run_arm(enum fuzz_arm arm)
 {
-	long now[COUNTERS];
+	long before[COUNTERS], after[COUNTERS];
+	int status;
 	size_t i;
 
-	vmstat_read(counters, now, COUNTERS);
+	vmstat_read(counters, before, COUNTERS);
+	status = fuzz_half(&plan, arm != FUZZ_PLAIN, arm);
+	vmstat_read(counters, after, COUNTERS);
 	for (i = 0; i < COUNTERS; i++)
-		sum[i] += sign * now[i];
+		counted[arm][i] += after[i] - before[i];
+	return status;
 }
 
 /* Debts that are paid soon, late, or because something is full. */
@@ -68,23 +78,50 @@ static void choose_settings(uint64_t seed)
 	static const long limits[] = { 64, 512, 1 << 20 };
 	static const long ages[] = { 20, 200, 60000 };
 	static const unsigned long arenas[] = { 4 * MIB, 64 * MIB, 256 * GIB };
+	static const long settles[] = { 2, 12, 2000, 60000 };
+	static const long held[] = { 64, 4096 };
 	struct fpr_settings now;
 
 	fpr_save_settings(&now);
 	fpr_set("pool_limit", limits[fuzz_mix(seed, 1) % KTAP_COUNT(limits)]);
 	fpr_set("debt_age_ms", ages[fuzz_mix(seed, 2) % KTAP_COUNT(ages)]);
+	if (now.settle_ms >= 0) {
+		latr_set("settle_ms", settles[fuzz_mix(seed, 4) % KTAP_COUNT(settles)]);
+		latr_set("held_limit", held[fuzz_mix(seed, 5) % KTAP_COUNT(held)]);
+	}
 	/* Debug kernels only. */
 	if (now.arena_size >= 0)
 		fpr_arena_size(arenas[fuzz_mix(seed, 3) % KTAP_COUNT(arenas)]);
 }
 
+static bool is_tried(enum fuzz_arm arm)
+{
+	return !only || arm == only;
+}
+
+/* What was counted says whether each arm was what it is called. */
+static void check_counted(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNTERS; i++)
+		ktap_note("%s: %ld off, %ld fpr, %ld latr", counters[i],
+			  counted[FUZZ_PLAIN][i], counted[FUZZ_FPR][i],
+			  counted[FUZZ_LATR][i]);
+	ENSURE(!counted[FUZZ_PLAIN][FPR_SKIPS] &&
+	       !counted[FUZZ_PLAIN][LATR_SKIPS],
+	       "flushes were skipped without a mechanism");
+	ENSURE(counted[FUZZ_FPR][FPR_SKIPS] || !is_tried(FUZZ_FPR),
+	       "fpr did nothing");
+	ENSURE(counted[FUZZ_LATR][LATR_SKIPS] || !is_tried(FUZZ_LATR),
+	       "latr did nothing");
+}
+
 static void same_results(void)
 {
-	long without[COUNTERS] = { 0 }, with[COUNTERS] = { 0 };
-	unsigned long rounds = 0, each;
+	unsigned long rounds = 0, halves = 0, each;
 	struct fuzz_difference d;
 	double end;
-	size_t i;
 
 	group_start();
 	fuzz_shared_files();
@@ -95,17 +132,19 @@ static void same_results(void)
 	end = seconds() + run_seconds;
 	do {
 		choose_settings(plan.seed);
-		add_counted(without, -1);
-		d.status[0] = fuzz_half(&plan, 0, false);
-		add_counted(without, 1);
-		add_counted(with, -1);
-		d.status[1] = fuzz_half(&plan, 1, true);
-		add_counted(with, 1);
-		fuzz_compare(&plan, &d);
-		if (d.found) {
+		d.status[0] = run_arm(FUZZ_PLAIN);
+		for (d.arm = FUZZ_FPR; d.arm < FUZZ_ARMS; d.arm++) {
+			if (!is_tried(d.arm))
+				continue;
+			d.status[1] = run_arm(d.arm);
+			halves++;
+			fuzz_compare(&plan, &d);
+			if (!d.found)
+				continue;
 			fuzz_report(&plan, &d);
 			fuzz_shrink(&plan, &d);
-			ktap_fail("after %lu rounds without a difference", rounds);
+			ktap_fail("after %lu rounds without a difference",
+				  rounds);
 		}
 		rounds++;
 		plan.seed += !replay;
@@ -113,12 +152,8 @@ static void same_results(void)
 
 	each = (unsigned long)plan.threads * (plan.operations - plan.first);
 	ktap_note("%lu rounds, %lu operations, %lu comparisons", rounds,
-		  2 * rounds * each, rounds * (each + plan.threads));
-	for (i = 0; i < COUNTERS; i++)
-		ktap_note("%s: %ld without FPR, %ld with it", counters[i],
-			  without[i], with[i]);
-	ENSURE(!without[SKIPS], "flushes were skipped without FPR");
-	ENSURE(with[SKIPS], "FPR did nothing");
+		  (rounds + halves) * each, halves * (each + plan.threads));
+	check_counted();
 }
 
 __attribute__((noreturn, format(printf, 1, 2)))
@@ -150,10 +185,21 @@ static uint64_t parse(const char *option, const char *text, uint64_t least,
 	return value;
 }
 
+static enum fuzz_arm parse_arm(const char *text)
+{
+	enum fuzz_arm arm;
+
+	for (arm = FUZZ_FPR; arm < FUZZ_ARMS; arm++)
+		if (!strcmp(text, fuzz_arm_name(arm)))
+			return arm;
+	wrong_use("--with is fpr or latr, not '%s'", text);
+}
+
 static void read_options(int argc, char **argv)
 {
-	enum { SEED, REPLAY, DURATION, THREADS, COUNT, FIRST };
+	enum { WITH, SEED, REPLAY, DURATION, THREADS, COUNT, FIRST };
 	static const struct option options[] = {
+		{ "with", required_argument, NULL, WITH },
 		{ "seed", required_argument, NULL, SEED },
 		{ "replay", required_argument, NULL, REPLAY },
 		{ "seconds", required_argument, NULL, DURATION },
@@ -168,6 +214,9 @@ static void read_options(int argc, char **argv)
 	opterr = 0;
 	while ((found = getopt_long(argc, argv, ":", options, &at)) >= 0) {
 		switch (found) {
+		case WITH:
+			only = parse_arm(optarg);
+			break;
 		case SEED:
 		case REPLAY:
 			plan.seed = parse(options[at].name, optarg, 0,
@@ -193,7 +242,7 @@ static void read_options(int argc, char **argv)
 							 MOST_OPERATIONS);
 			break;
 		case ':':
-			wrong_use("%s needs a number", argv[optind - 1]);
+			wrong_use("%s needs a value", argv[optind - 1]);
 		default:
 			wrong_use("no option '%s': there are " OPTIONS,
 				  argv[optind - 1]);
@@ -219,6 +268,8 @@ int main(int argc, char **argv)
 	};
 
 	read_options(argc, argv);
+	/* Here each arm chooses. */
+	unsetenv("CEASEFIRE_TEST_MECHANISM");
 	cases[0].timeout = run_seconds + SPARE_S;
 	return ktap_main(1, argv, cases, KTAP_COUNT(cases));
 }

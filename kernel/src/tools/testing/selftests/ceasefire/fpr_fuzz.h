@@ -39,7 +39,15 @@ enum fuzz_backing {
 	FUZZ_BACKINGS,
 };
 
-/* Everything that a run depends on, but for the timing. */
+/* What a process uses while it goes through a plan. */
+enum fuzz_arm {
+	FUZZ_PLAIN,
+	FUZZ_FPR,
+	FUZZ_LATR,
+	FUZZ_ARMS,
+};
+
+/* Everything that a run depends on, but for the timing and the arm. */
 struct fuzz_plan {
 	uint64_t seed;
 	unsigned int threads;
@@ -87,8 +95,9 @@ struct fuzz_range {
 };
 
 struct fuzz_thread {
-	unsigned int number, operation, cpus;
-	bool fpr, child;
+	unsigned int number, operation, cpus, cpu;
+	enum fuzz_arm arm;
+	bool child;
 	uint64_t seed, random;
 	struct fuzz_record *record;
 	int fd[FUZZ_BACKINGS];
@@ -98,8 +107,12 @@ struct fuzz_thread {
 	unsigned int next_hole;
 };
 
-/* The first difference; the operation behind the last one is the end. */
+/*
+ * The first difference between two halves, without a mechanism and with @arm;
+ * the operation behind the last one is the end.
+ */
 struct fuzz_difference {
+	enum fuzz_arm arm;
 	bool found;
 	unsigned int thread, operation;
 	int status[2];
@@ -160,10 +173,13 @@ void fuzz_operation(struct fuzz_thread *t, struct fuzz_record *record);
 const char *fuzz_op_name(uint32_t op);
 
 /* fpr_fuzz_run.c */
+/* As the tools call it: off, fpr, latr. */
+const char *fuzz_arm_name(enum fuzz_arm arm);
 void fuzz_start(unsigned int threads, unsigned int operations);
 struct fuzz_record *fuzz_recorded(unsigned int half, unsigned int thread,
 				  unsigned int operation);
-int fuzz_half(const struct fuzz_plan *plan, unsigned int half, bool fpr);
+int fuzz_half(const struct fuzz_plan *plan, unsigned int half,
+	      enum fuzz_arm arm);
 void fuzz_compare(const struct fuzz_plan *plan, struct fuzz_difference *d);
 
 /* fpr_fuzz_report.c */

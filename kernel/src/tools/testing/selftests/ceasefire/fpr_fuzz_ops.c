@@ -112,7 +112,7 @@ static char *map(struct fuzz_thread *t, struct fuzz_record *record, void *addr,
 {
 	char *p;
 
-	if (t->fpr)
+	if (t->arm == FUZZ_FPR)
 		flags |= MAP_FPR;
 	p = mmap(addr, pages * PAGE, (int)record->prot,
 		 (int)(record->flags | flags), t->fd[record->backing],
@@ -160,18 +160,27 @@ static void map_again(struct fuzz_thread *t, struct fuzz_range *r,
 	map_at(t, r, record, hole, hole && fuzz_pick(t, 2));
 }
 
-/* Something else where a mapping was, as soon as that is unmapped. */
+/*
+ * Something else where a mapping was, as soon as that is unmapped. The CPU that
+ * unmaps may flush by itself: so it is another one that may hold what is stale,
+ * and the thread comes back to it.
+ */
 static void replace(struct fuzz_thread *t, struct fuzz_range *r,
 		    struct fuzz_record *record)
 {
+	size_t elsewhere = fuzz_pick(t, t->cpus);
 	void *hole;
 
 	fuzz_pick_run(t, r);
 	hole = r->addr;
 	touch(t, r, record);
+	pin_to_cpu((int)elsewhere);
 	MUST(munmap(r->addr, r->pages * PAGE));
 	fuzz_forget(t, r);
 	map_at(t, r, record, hole, true);
+	pin_to_cpu((int)t->cpu);
+	if (!record->error)
+		touch(t, r, record);
 }
 
 /* In the place of a mapping. */
@@ -236,11 +245,12 @@ static bool overlap(const struct fuzz_range *a, const struct fuzz_range *b)
 	       b->first < a->first + a->pages;
 }
 
-/* In the place of another mapping. */
+/* In the place of another mapping, which this CPU may have stale; see replace(). */
 static void remap_over(struct fuzz_thread *t, struct fuzz_range *r,
 		       struct fuzz_record *record)
 {
 	struct fuzz_page page = r->block->page[r->first];
+	size_t elsewhere = fuzz_pick(t, t->cpus);
 	struct fuzz_range to;
 
 	fuzz_one_piece(r);
@@ -248,9 +258,13 @@ static void remap_over(struct fuzz_thread *t, struct fuzz_range *r,
 	if (overlap(r, &to))
 		return;
 	record->argument = to.pages;
-	if (mremap(r->addr, r->pages * PAGE, to.pages * PAGE,
-		   MREMAP_MAYMOVE | MREMAP_FIXED, to.addr) == MAP_FAILED) {
-		record->error = errno;
+	touch(t, &to, record);
+	pin_to_cpu((int)elsewhere);
+	record->error = mremap(r->addr, r->pages * PAGE, to.pages * PAGE,
+			       MREMAP_MAYMOVE | MREMAP_FIXED, to.addr) ==
+			MAP_FAILED ? errno : 0;
+	pin_to_cpu((int)t->cpu);
+	if (record->error) {
 		fuzz_forget(t, &to);
 		return;
 	}
@@ -314,7 +328,8 @@ static void move(struct fuzz_thread *t, struct fuzz_range *r,
 {
 	(void)r;
 	(void)record;
-	pin_to_cpu((int)fuzz_pick(t, t->cpus));
+	t->cpu = (unsigned int)fuzz_pick(t, t->cpus);
+	pin_to_cpu((int)t->cpu);
 }
 
 /* What it finds out goes to the record of the thread, which is shared. */

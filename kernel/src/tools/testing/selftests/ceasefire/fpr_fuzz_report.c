@@ -49,23 +49,24 @@ static void print_operation(unsigned int number, const struct fuzz_record *r)
 		  (unsigned long long)r->argument);
 }
 
-static void print_result(const char *half, const struct fuzz_record *r,
+static void print_result(enum fuzz_arm arm, const struct fuzz_record *r,
 			 int status)
 {
+	const char *half = fuzz_arm_name(arm);
 	char fault[96] = "no fault";
 
 	if (WIFSIGNALED(status))
-		ktap_note("  %s the process was killed by SIG%s", half,
+		ktap_note("  %s: the process was killed by SIG%s", half,
 			  sigabbrev_np(WTERMSIG(status)));
 	else if (status)
-		ktap_note("  %s the process gave up, see above", half);
+		ktap_note("  %s: the process gave up, see above", half);
 	if (!r->op)
 		return;
 	if (r->fault.signal)
 		snprintf(fault, sizeof(fault), "SIG%s code %d at %#llx",
 			 sigabbrev_np(r->fault.signal), r->fault.code,
 			 (unsigned long long)r->fault.at);
-	ktap_note("  %s %s, %s, result %016llx", half,
+	ktap_note("  %s: %s, %s, result %016llx", half,
 		  r->error ? strerrorname_np(r->error) : "no error", fault,
 		  (unsigned long long)r->value);
 }
@@ -80,8 +81,8 @@ static void print_difference(const struct fuzz_plan *plan,
 						     d->operation);
 	unsigned int from = plan->first, i;
 
-	ktap_note("FPR makes a difference: seed %llu, thread %u of %u, operation %u of %u",
-		  (unsigned long long)plan->seed, d->thread, plan->threads,
+	ktap_note("%s makes a difference: seed %llu, thread %u of %u, operation %u of %u",
+		  fuzz_arm_name(d->arm), (unsigned long long)plan->seed, d->thread, plan->threads,
 		  d->operation, plan->operations);
 	if (d->operation > from + CONTEXT)
 		from = d->operation - CONTEXT;
@@ -90,14 +91,14 @@ static void print_difference(const struct fuzz_plan *plan,
 	print_operation(d->operation, off->op ? off : on);
 	if (off->op && on->op && off->argument != on->argument)
 		print_operation(d->operation, on);
-	print_result("without FPR:", off, d->status[0]);
-	print_result("with FPR:   ", on, d->status[1]);
+	print_result(FUZZ_PLAIN, off, d->status[0]);
+	print_result(d->arm, on, d->status[1]);
 }
 
-static void print_command(const struct fuzz_plan *plan)
+static void print_command(const struct fuzz_plan *plan, enum fuzz_arm arm)
 {
-	ktap_note("again: fpr_fuzz --replay %llu --threads %u --first %u --operations %u",
-		  (unsigned long long)plan->seed, plan->threads, plan->first,
+	ktap_note("again: fpr_fuzz --with %s --replay %llu --threads %u --first %u --operations %u",
+		  fuzz_arm_name(arm), (unsigned long long)plan->seed, plan->threads, plan->first,
 		  plan->operations);
 }
 
@@ -106,19 +107,20 @@ static void check_repeatable(const struct fuzz_plan *plan)
 {
 	struct fuzz_difference d = {
 		.status = {
-			fuzz_half(plan, 0, false), fuzz_half(plan, 1, false),
+			fuzz_half(plan, 0, FUZZ_PLAIN),
+			fuzz_half(plan, 1, FUZZ_PLAIN),
 		},
 	};
 
 	fuzz_compare(plan, &d);
-	ktap_note("two runs without FPR %s", d.found ? "differ as well" :
+	ktap_note("two runs without a mechanism %s", d.found ? "differ as well" :
 		  "do not differ");
 }
 
 void fuzz_report(const struct fuzz_plan *plan, const struct fuzz_difference *d)
 {
 	print_difference(plan, d);
-	print_command(plan);
+	print_command(plan, d->arm);
 }
 
 static bool differs(const struct fuzz_plan *plan, struct fuzz_difference *d,
@@ -127,8 +129,8 @@ static bool differs(const struct fuzz_plan *plan, struct fuzz_difference *d,
 	int i;
 
 	for (i = 0; i < SHRINK_TRIES && seconds() < end; i++) {
-		d->status[0] = fuzz_half(plan, 0, false);
-		d->status[1] = fuzz_half(plan, 1, true);
+		d->status[0] = fuzz_half(plan, 0, FUZZ_PLAIN);
+		d->status[1] = fuzz_half(plan, 1, d->arm);
 		fuzz_compare(plan, d);
 		if (d->found)
 			return true;
@@ -145,7 +147,7 @@ void fuzz_shrink(const struct fuzz_plan *plan, const struct fuzz_difference *d)
 	unsigned int low = plan->first, last = d->operation, high = last;
 	struct fuzz_plan least = *plan, try = *plan;
 	double end = seconds() + SHRINK_S;
-	struct fuzz_difference found;
+	struct fuzz_difference found = { .arm = d->arm };
 
 	check_repeatable(plan);
 	while (low < high && seconds() < end) {
@@ -162,5 +164,5 @@ void fuzz_shrink(const struct fuzz_plan *plan, const struct fuzz_difference *d)
 			high = last;
 		print_difference(&try, &found);
 	}
-	print_command(&least);
+	print_command(&least, d->arm);
 }

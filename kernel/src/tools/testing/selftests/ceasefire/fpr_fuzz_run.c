@@ -18,20 +18,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "context.h"
 #include "env.h"
 #include "fpr_fuzz.h"
 #include "ktap.h"
-
-#ifndef PR_FPR
-#define PR_FPR		0x465052
-#define PR_FPR_SET_AUTO	1
-#endif
 
 /* A half takes seconds; after that it hangs, and is killed. */
 #define LIMIT_S		120
 
 static struct fuzz_record *records;
 static unsigned int most_threads, most_operations;
+
+const char *fuzz_arm_name(enum fuzz_arm arm)
+{
+	static const char *const names[] = { "off", "fpr", "latr" };
+
+	return names[arm];
+}
 
 /* Room for two halves. */
 void fuzz_start(unsigned int threads, unsigned int operations)
@@ -66,7 +69,8 @@ static void *work(void *argument)
 	struct fuzz_record *end = fuzz_recorded(w->half, t->number,
 						plan->operations);
 
-	pin_to_cpu((int)(t->number % t->cpus));
+	t->cpu = t->number % t->cpus;
+	pin_to_cpu((int)t->cpu);
 	for (t->operation = plan->first; t->operation < plan->operations;
 	     t->operation++)
 		fuzz_operation(t, fuzz_recorded(w->half, t->number,
@@ -77,15 +81,27 @@ static void *work(void *argument)
 	return NULL;
 }
 
+/* Processes may be lazy from their exec on, and then the other arms are not. */
+static void choose(enum fuzz_arm arm)
+{
+	if (arm != FUZZ_LATR && context_is_lazy() == 1)
+		MUST(context_lazy(0));
+	if (arm == FUZZ_FPR)
+		MUST(prctl(PR_FPR, PR_FPR_SET_AUTO, ~0UL, 0, 0));
+	/* Where nobody may be lazy, the verdict says that nothing was. */
+	if (arm == FUZZ_LATR)
+		ENSURE(!context_lazy(1) || errno == EPERM, "PR_LATR: %m");
+}
+
 __attribute__((noreturn))
-static void run(const struct fuzz_plan *plan, unsigned int half, bool fpr)
+static void run(const struct fuzz_plan *plan, unsigned int half,
+		enum fuzz_arm arm)
 {
 	static struct worker workers[FUZZ_THREADS];
 	unsigned int i;
 
 	alarm(LIMIT_S);
-	if (fpr)
-		MUST(prctl(PR_FPR, PR_FPR_SET_AUTO, ~0UL, 0, 0));
+	choose(arm);
 	fuzz_catch_faults();
 	fuzz_area();
 	for (i = 0; i < plan->threads; i++) {
@@ -95,7 +111,7 @@ static void run(const struct fuzz_plan *plan, unsigned int half, bool fpr)
 		workers[i].half = half;
 		t->number = i;
 		t->cpus = (unsigned int)online_cpus();
-		t->fpr = fpr;
+		t->arm = arm;
 		t->seed = plan->seed;
 		fuzz_own_files(t);
 	}
@@ -108,7 +124,8 @@ static void run(const struct fuzz_plan *plan, unsigned int half, bool fpr)
 }
 
 /* Returns its wait status; the records are there whatever that is. */
-int fuzz_half(const struct fuzz_plan *plan, unsigned int half, bool fpr)
+int fuzz_half(const struct fuzz_plan *plan, unsigned int half,
+	      enum fuzz_arm arm)
 {
 	int status;
 	pid_t pid;
@@ -117,7 +134,7 @@ int fuzz_half(const struct fuzz_plan *plan, unsigned int half, bool fpr)
 	       (most_operations + 1) * sizeof(*records));
 	pid = (pid_t)MUST(fork());
 	if (!pid)
-		run(plan, half, fpr);
+		run(plan, half, arm);
 	MUST(waitpid(pid, &status, 0));
 	return status;
 }
