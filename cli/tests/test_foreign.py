@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Foreign test suites: what counts as worse with FPR, and lists that make sense."""
+"""Foreign test suites: what counts as worse with a mechanism, and lists that make sense."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 from tests.foreign import __main__ as foreign
-from tests.foreign import guest, judge, suite
+from tests.foreign import arms, guest, judge, suite
+from tests.foreign.arms import Arm
 from tests.foreign.judge import Run
 
+from ceasefire import modes
 from ceasefire.errors import UsageError
 
 TAP = "TAP version 13\n1..2\nok 1 one\n{}ok 2 two of 4096 bytes\n"
@@ -67,12 +69,30 @@ def test_what_is_known_to_differ_has_to_differ_so() -> None:
     ]
 
 
-def test_runs_that_show_nothing() -> None:
-    used, unused = Run(0, counters={"fpr_map": 3}), Run(0, counters={"fpr_map": 0})
-    assert judge.unusable([unused], used, maps=True) == []
-    assert judge.unusable([unused], unused, maps=False) == []
-    assert judge.unusable([unused], unused, maps=True)
-    assert judge.unusable([used], used, maps=True)
+@pytest.mark.parametrize("arm", arms.ARMS, ids=lambda arm: arm.name)
+def test_runs_that_show_nothing(arm: Arm) -> None:
+    used, unused = Run(0, counters={arm.used: 3}), Run(0, counters={arm.used: 0})
+    assert judge.unusable(arm, [unused], used, maps=True) == []
+    assert judge.unusable(arm, [unused], unused, maps=False) == []
+    assert judge.unusable(arm, [unused], unused, maps=True)
+    assert judge.unusable(arm, [used], used, maps=True)
+
+
+def test_each_mechanism_is_an_arm() -> None:
+    assert [arm.mechanism for arm in arms.ARMS] == list(modes.MECHANISMS)
+
+
+def test_lazy_processes_are_those_that_are_executed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modes, "SYSFS", tmp_path)
+    arm = arms.choose("latr")
+    arm.mechanism.folder.mkdir()
+    switch = arm.mechanism.switch
+    with pytest.raises(KeyboardInterrupt), arm.switched():
+        assert switch.read_text(encoding="ascii") == "always"
+        raise KeyboardInterrupt
+    assert switch.read_text(encoding="ascii").strip() == "ask"
 
 
 @pytest.mark.parametrize("name", ["mm-selftests", "stress-ng"])
@@ -90,6 +110,8 @@ def test_lists_are_well_formed(name: str) -> None:
         "command = 'x'\n",
         "command='{}'\ntimeout=1\nmaps=['b']\n[test]\na=''\n[left_out]\n",
         "command='{}'\ntimeout=1\nmaps=[]\nmore=1\n[test]\na=''\n[left_out]\n",
+        "command='{}'\ntimeout=1\nmaps=[]\n[test]\na=''\n[left_out]\n"
+        "[differs]\na={says='', marks=[], because=''}\n",
     ],
 )
 def test_bad_list_is_refused(tmp_path: Path, text: str) -> None:
@@ -101,8 +123,9 @@ def test_bad_list_is_refused(tmp_path: Path, text: str) -> None:
 def test_bad_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert foreign.main(["nothing"]) == 2
     assert foreign.main(["stress-ng", "nothing"]) == 2
+    assert foreign.main(["stress-ng", "--with", "nothing", "vm"]) == 2
     errors = capsys.readouterr().err.splitlines()
-    assert len(errors) == 2
+    assert len(errors) == 3
     assert all("nothing" in line for line in errors)
 
 
@@ -111,12 +134,14 @@ def compare(
     capsys: pytest.CaptureFixture[str],
     *runs: Run,
     brief: bool = False,
+    arm: str = "fpr",
+    differs: dict[str, suite.Difference] | None = None,
 ) -> tuple[int, list[str]]:
     """Compare with these runs as results: the first without, the second with, more without."""
     left = iter(runs)
     monkeypatch.setattr(guest, "run", lambda *_args: next(left))
-    only = suite.Suite({"a": "true"}, 1, frozenset({"a"}), {"b": "no room"})
-    status = foreign.compare(only, ["a"], Path(), ("force",), brief=brief)
+    only = suite.Suite({"a": "true"}, 1, frozenset({"a"}), {"b": "no room"}, differs or {})
+    status = foreign.compare(only, ["a"], Path(), arms.choose(arm), brief=brief)
     assert not list(left)
     return status, capsys.readouterr().out.splitlines()
 
@@ -136,6 +161,18 @@ def test_a_failure_is_repeated_without_fpr(
     status, lines = compare(monkeypatch, capsys, Run(0), bad, Run(0), Run(1))
     assert status == 0
     assert "ok 1 - a" in lines
+
+
+def test_a_difference_is_known_of_an_arm(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = {"a": suite.Difference(frozenset({"latr"}), "why", ("exit status 2",), "it may")}
+    bad = Run(2, "why\n", counters={**USED, "latr_skip": 1})
+    runs = [Run(0), bad, *[Run(0)] * 3]
+    assert compare(monkeypatch, capsys, *runs, differs=known)[0] == 1
+    status, lines = compare(monkeypatch, capsys, *runs, arm="latr", differs=known)
+    assert status == 0
+    assert "# a: differs, and may: it may" in lines
 
 
 def test_brief_runs_without_fpr_what_complains(
@@ -160,7 +197,7 @@ def test_a_test_that_maps_nothing_fails(
 ) -> None:
     status, lines = compare(monkeypatch, capsys, Run(0), Run(0))
     assert status == 1
-    assert "# a: only with FPR: no mapping was made with FPR" in lines
+    assert "# a: only with FPR: fpr_map was not counted" in lines
 
 
 def test_counts_are_shown(
@@ -169,4 +206,4 @@ def test_counts_are_shown(
     status, lines = compare(monkeypatch, capsys, Run(0), Run(0, counters=USED))
     assert status == 0
     assert "# | a | passes | 7 | 2 | 0 | 0 | 0 |" in lines
-    assert "# never mapped a file with FPR: none" in lines
+    assert "# never used FPR: none" in lines

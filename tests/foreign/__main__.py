@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run tests of a foreign suite without and with FPR forced on, in a guest; print KTAP.
+"""Run tests of a foreign suite without and with a mechanism forced on, in a guest; print KTAP.
 
-A test passes when FPR adds nothing to what it complains of (see judge), and when it used FPR if it
-is known to map files. If it fails, it is repeated without FPR: what that shows as well is no
-failure. Lines that begin with '# |' are a table for docs/foreign.md.
+A test passes when the mechanism adds nothing to what it complains of (see judge), and when it used
+the mechanism if it is known to map files. If it fails, it is repeated without: what that shows as
+well is no failure. Lines that begin with '# |' are a table for docs/foreign.md.
 """
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ceasefire import modes
 from ceasefire.errors import Failure
-from tests.foreign import guest, judge
+from tests.foreign import arms, guest, judge
+from tests.foreign.arms import Arm
 from tests.foreign.judge import Run
 from tests.foreign.suite import Suite, choose, load
 
 _REPEATED = 3
-_COLUMNS = ("fpr_map", "fpr_skip", "fpr_skip_pages", "fpr_park", "fpr_recycle")
 _SHOWN_LINES = 400
 
 
@@ -29,15 +29,18 @@ def main(argv: Sequence[str]) -> int:
         prog="tests/foreign/run", description=(__doc__ or "").partition("\n\n")[0]
     )
     parser.add_argument(
-        "--brief", action="store_true", help="without FPR only what complains of something with it"
+        "--brief", action="store_true", help="run without it only what complains with it"
     )
+    parser.add_argument("--with", dest="arm", default="fpr", help="fpr (default) or latr")
     parser.add_argument("suite", help="mm-selftests or stress-ng")
     parser.add_argument("test", nargs="*", help="some of its tests (default: all)")
-    args = parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
     try:
         suite = load(args.suite)
         names = choose(suite, args.test)
-        return compare(suite, names, _folder(), _force(), brief=args.brief)
+        arm = arms.choose(args.arm)
+        arm.words()  # what is missing is said before the first result
+        return compare(suite, names, _folder(), arm, brief=args.brief)
     except Failure as failure:
         print(f"tests/foreign/run: {failure}", file=sys.stderr)
         return failure.status
@@ -50,62 +53,58 @@ def _folder() -> Path:
     return folder
 
 
-def _force() -> tuple[str, ...]:
-    program = shutil.which("fpr_force")
-    if program is None:
-        raise Failure("fpr_force is missing: run `make tools`")
-    return (program,)
-
-
 def compare(
-    suite: Suite, names: Sequence[str], folder: Path, force: tuple[str, ...], *, brief: bool = False
+    suite: Suite, names: Sequence[str], folder: Path, arm: Arm, *, brief: bool = False
 ) -> int:
     """Run the tests and print a result for each; 1 when one of them failed.
 
-    brief: what complains of nothing with FPR is not run without.
+    brief: what complains of nothing with the mechanism is not run without.
     """
     say("KTAP version 1")
     say(f"1..{len(names)}")
-    say("# | test | result | " + " | ".join(_COLUMNS) + " |")
+    say("# | test | result | " + " | ".join(arm.columns) + " |")
     failed = 0
     unused = []
     for number, name in enumerate(names, 1):
         without: list[Run] = []
         if not brief:
             without.append(guest.run(suite.commands[name], folder, suite.timeout))
-        forced = guest.run(suite.commands[name], folder, suite.timeout, force)
+        forced = guest.run(suite.commands[name], folder, suite.timeout, arm)
         trouble = judge.worse(without, forced)
         while trouble and len(without) <= _REPEATED:
             without.append(guest.run(suite.commands[name], folder, suite.timeout))
             trouble = judge.worse(without, forced)
-        known = suite.differs.get(name)
+        known = suite.difference(name, arm.name)
         if known is not None:
             trouble = judge.otherwise(forced, trouble, known.says, known.marks)
         if not forced.skipped:
-            trouble += judge.unusable(without, forced, maps=name in suite.maps)
-        for line in report(name, without, forced, trouble):
+            trouble += judge.unusable(arm, without, forced, maps=name in suite.maps)
+        for line in report(name, arm, without, forced, trouble):
             say(f"# {line}")
         if known is not None and not trouble:
             say(f"# {name}: differs, and may: {known.because}")
-        skip = " # SKIP it skips without FPR, too" if forced.skipped else ""
+        skip = f" # SKIP it skips without {arm.title}, too" if forced.skipped else ""
         say(f"not ok {number} - {name}" if trouble else f"ok {number} - {name}{skip}")
         failed += bool(trouble)
-        unused += [] if forced.mappings or forced.skipped else [name]
-    say(f"# never mapped a file with FPR: {' '.join(unused) or 'none'}")
+        unused += [] if arm.uses(forced.counters) or forced.skipped else [name]
+    say(f"# never used {arm.title}: {' '.join(unused) or 'none'}")
     for name, why in suite.left_out.items():
         say(f"# left out: {name}: {why}")
     return 1 if failed else 0
 
 
-def report(name: str, without: Sequence[Run], forced: Run, trouble: Sequence[str]) -> Iterator[str]:
+def report(
+    name: str, arm: Arm, without: Sequence[Run], forced: Run, trouble: Sequence[str]
+) -> Iterator[str]:
     """Yield the lines above a result: what was counted; for a failure all that was printed."""
     same = sorted(judge.marks(forced))
-    counted = " | ".join(str(forced.counters.get(column, 0)) for column in _COLUMNS)
-    verdict = "worse with FPR" if trouble else "; ".join(same[:3]) or "passes"
-    yield f"| {name} | {verdict} | {counted} |"
-    flushes = {k: v for k, v in forced.counters.items() if k.startswith("fpr_") and v}
-    yield f"{name}: " + " ".join(f"{key}={value}" for key, value in flushes.items())
-    yield from (f"{name}: only with FPR: {mark}" for mark in trouble)
+    row = " | ".join(str(forced.counters.get(column, 0)) for column in arm.columns)
+    verdict = f"worse with {arm.title}" if trouble else "; ".join(same[:3]) or "passes"
+    yield f"| {name} | {verdict} | {row} |"
+    ours = tuple(mechanism.prefix for mechanism in modes.MECHANISMS)
+    counted = {k: v for k, v in forced.counters.items() if k.startswith(ours) and v}
+    yield f"{name}: " + " ".join(f"{key}={value}" for key, value in counted.items())
+    yield from (f"{name}: only with {arm.title}: {mark}" for mark in trouble)
     if trouble or same:
         yield from (f"{name}: {line}" for line in _both("with", forced))
         for run in without:

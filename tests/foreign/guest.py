@@ -11,11 +11,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from ceasefire import counters
 from ceasefire.vm.klog import is_bad
+from tests.foreign.arms import Arm
 from tests.foreign.judge import Run
 
 # Debts age within about a second; an emulated CPU is slow.
@@ -23,11 +24,13 @@ _SETTLED_AFTER = 20.0
 _KILLED_AFTER = 10
 
 
-def run(command: str, folder: Path, timeout: float, force: tuple[str, ...] = ()) -> Run:
-    """Run a shell command; force: the words before it that switch FPR on."""
+def run(command: str, folder: Path, timeout: float, arm: Arm | None = None) -> Run:
+    """Run a shell command; arm: the mechanism that is forced on for it."""
     before = counters.snapshot()
     with kernel_log() as log, tempfile.TemporaryDirectory(dir=folder) as place:
-        status, output = _execute([*force, "sh", "-c", command], Path(place), timeout)
+        words = [*(arm.words() if arm else ()), "sh", "-c", command]
+        with arm.switched() if arm else nullcontext():
+            status, output = _execute(words, Path(place), timeout)
         left = tuple(_left_behind())
         complaints = tuple(line for line in _lines(log) if is_bad(line))
     return Run(status, output, complaints, left, counters.difference(before, counters.snapshot()))

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compares runs of one test: does it complain of anything with FPR that it does without?
+"""Compares runs of one test: does it complain of anything with a mechanism that it does without?
 
 Test programs report in many ways, and their words hold numbers that differ from run to run. So a
 run is reduced to its marks: what went wrong or was left out, numbers taken away, how often each.
-With FPR a test may have no mark that it never has without, and none more often.
+With the mechanism a test may have no mark that it never has without, and none more often.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from tests.foreign.arms import Arm
 
 # Addresses, too, which the kernel's log has without a 0x.
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{8,}\b|\d+")
@@ -40,11 +42,6 @@ class Run:
     counters: dict[str, int] = field(default_factory=dict)
 
     @property
-    def mappings(self) -> int:
-        """How many mappings were made with FPR."""
-        return self.counters.get("fpr_map", 0)
-
-    @property
     def skipped(self) -> bool:
         """Whether the test said that it cannot run here."""
         return self.status in _SKIPPED
@@ -64,7 +61,7 @@ def marks(run: Run) -> Counter[str]:
 
 
 def worse(without: Sequence[Run], forced: Run) -> list[str]:
-    """Return the marks that a run with FPR has more often than each of those without."""
+    """Return the marks that a run with the mechanism has more often than each of those without."""
     known: Counter[str] = Counter()
     for run in without:
         known |= marks(run)
@@ -82,11 +79,11 @@ def otherwise(forced: Run, trouble: Sequence[str], says: str, expected: Sequence
     return found
 
 
-def unusable(without: Sequence[Run], forced: Run, *, maps: bool) -> list[str]:
-    """Return why the runs show nothing about FPR. maps: the test is known to map files."""
+def unusable(arm: Arm, without: Sequence[Run], forced: Run, *, maps: bool) -> list[str]:
+    """Return why the runs show nothing about an arm. maps: the test is known to map files."""
     reasons = []
-    if any(run.mappings for run in without):
-        reasons.append("mappings were made with FPR in the run without")
-    if maps and not forced.mappings:
-        reasons.append("no mapping was made with FPR")
+    if any(arm.uses(run.counters) for run in without):
+        reasons.append(f"{arm.used} was counted in the run without")
+    if maps and not arm.uses(forced.counters):
+        reasons.append(f"{arm.used} was not counted")
     return reasons

@@ -2,9 +2,9 @@
 """Reads the list of tests of a foreign suite: *.toml in this folder.
 
 command: shell command of each test, {} is replaced by its entry in the table `test`. timeout:
-seconds of a run. maps: tests that map files, so that they must use FPR. left_out: what is not
-run at all, and why. differs: what a test says with FPR and why it is right to: it passes only as
-long as it says so, and nothing else is wrong with it.
+seconds of a run. maps: tests that map files, so that they must use the mechanism. left_out: what
+is not run at all, and why. differs: what a test says with one of the mechanisms in `with`, and why
+it is right to: it passes only as long as it says so, and nothing else is wrong with it.
 """
 
 import tomllib
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ceasefire.errors import UsageError
+from tests.foreign import arms
 
 FOLDER = Path(__file__).parent
 _KEYS = {"command": str, "timeout": int, "maps": list, "test": dict, "left_out": dict}
@@ -21,8 +22,9 @@ _KEYS = {"command": str, "timeout": int, "maps": list, "test": dict, "left_out":
 
 @dataclass(frozen=True)
 class Difference:
-    """What a test does with FPR only. says: part of its output. marks: see judge."""
+    """What a test does with mechanisms only. says: part of its output. marks: see judge."""
 
+    arms: frozenset[str]
     says: str
     marks: tuple[str, ...]
     because: str
@@ -37,6 +39,11 @@ class Suite:
     maps: frozenset[str]
     left_out: dict[str, str]
     differs: dict[str, Difference] = field(default_factory=dict)
+
+    def difference(self, test: str, arm: str) -> Difference | None:
+        """Return what a test is known to do with this arm only."""
+        known = self.differs.get(test)
+        return known if known and arm in known.arms else None
 
 
 def load(name: str, folder: Path = FOLDER) -> Suite:
@@ -74,9 +81,10 @@ def _suite(file: str, table: dict[str, Any]) -> Suite:
 def _differences(file: str, table: dict[str, Any]) -> dict[str, Difference]:
     found = {}
     for name, entry in table.items():
-        if set(entry) != {"says", "marks", "because"}:
-            raise UsageError(f"{file}: differs, {name}: give says, marks and because")
-        found[name] = Difference(entry["says"], tuple(entry["marks"]), entry["because"])
+        if set(entry) != {"with", "says", "marks", "because"}:
+            raise UsageError(f"{file}: differs, {name}: give with, says, marks and because")
+        names = frozenset(arms.choose(arm).name for arm in entry["with"])
+        found[name] = Difference(names, entry["says"], tuple(entry["marks"]), entry["because"])
     return found
 
 
