@@ -158,13 +158,16 @@ static void system_v(void)
 static void flushes_for(char *p, size_t pages, const char *why)
 {
 	long skips = vmstat("fpr_skip"), before = vmstat(why);
+	size_t faulted;
 
 	MUST(munmap(p, pages * PAGE));
 	checker_forbid(p, pages);
-	ENSURE(vmstat(why) > before, "%s is not counted", why);
-	ENSURE(vmstat("fpr_skip") == skips, "the munmap was lazy");
-	ENSURE(peer_count(p, pages, FAULTED) == pages,
-	       "the peer reads what was unmapped");
+	before = vmstat(why) - before;
+	skips = vmstat("fpr_skip") - skips;
+	faulted = peer_count(p, pages, FAULTED);
+	ENSURE(before > 0, "%s is not counted", why);
+	ENSURE(!skips, "the munmap was lazy");
+	ENSURE(faulted == pages, "the peer reads what was unmapped");
 }
 
 static char *touched(char *p)
