@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * counters.c - the kernel's counters of shootdowns, of reclaim and of FPR
+ * counters.c - the kernel's counters of shootdowns, of reclaim, of NUMA balancing and of FPR
  *
- * What: all nr_tlb_*, fpr_*, pgscan_*, pgsteal_* and allocstall_* lines of
- *       /proc/vmstat, and the sum of the TLB line of /proc/interrupts as
- *       "interrupts_tlb". No list of names: what
- *       the kernel has is what is reported.
+ * What: all nr_tlb_*, fpr_*, latr_*, pgscan_*, pgsteal_* and allocstall_* lines of
+ *       /proc/vmstat, those of what NUMA balancing does, and the sum of the TLB
+ *       line of /proc/interrupts as "interrupts_tlb". No list of names: what the
+ *       kernel has is what is reported.
  * Who:  all benchmark programs, before and after each sample.
  */
 #include "counters.h"
@@ -39,6 +39,11 @@ static void read_vmstat(struct counters *counters)
 	while (fscanf(file, "%47s %" SCNu64, name, &value) == 2) {
 		if (strncmp(name, "nr_tlb_", 7) == 0 ||
 		    strncmp(name, "fpr_", 4) == 0 ||
+		    strncmp(name, "latr_", 5) == 0 ||
+		    strncmp(name, "numa_hint_", 10) == 0 ||
+		    strncmp(name, "numa_pages_", 11) == 0 ||
+		    strncmp(name, "numa_pte_", 9) == 0 ||
+		    strncmp(name, "numa_huge_", 10) == 0 ||
 		    strncmp(name, "pgscan_", 7) == 0 ||
 		    strncmp(name, "pgsteal_", 8) == 0 ||
 		    strncmp(name, "allocstall_", 11) == 0)

@@ -56,6 +56,8 @@ static void print_json(const struct options *options, const struct data *data,
 	json_unsigned(&json, "ns", sample->ns);
 	add_tally(&json, "io", &sample->io, sample->ns);
 	add_tally(&json, "compute", &sample->compute, sample->ns);
+	if (options->number == CASE_PEERS)
+		latency_json(&json, &sample->calls);
 	counters_json(&json, &sample->counters);
 	json_end(&json);
 }
@@ -74,6 +76,10 @@ static void print_text(const struct options *options,
 	if (sample->compute.threads)
 		printf("  %9.0f compute/s",
 		       per_second(sample->compute.operations, sample->ns));
+	if (options->number == CASE_PEERS)
+		printf("  munmap p50 %.1f p99 %.1f us",
+		       (double)latency_quantile(&sample->calls, 0.5) / 1e3,
+		       (double)latency_quantile(&sample->calls, 0.99) / 1e3);
 	if (received >= 0 && sample->io.operations)
 		printf("  %.4f shootdowns received per I/O",
 		       (double)received / (double)sample->io.operations);

@@ -66,9 +66,11 @@ static void check(const struct options *options)
 {
 	bool two_kinds = options->number >= 2 && options->number <= 4;
 
-	if (two_kinds && options->threads < 2)
+	if ((two_kinds || options->number == CASE_PEERS) && options->threads < 2)
 		die(EXIT_USAGE, "case %u needs --threads 2 or more",
 		    options->number);
+	if (options->number == CASE_PEERS && options->processes > 1)
+		die(EXIT_USAGE, "case 6 is of one process");
 	if (options->number == 4 && options->threads % 2)
 		die(EXIT_USAGE, "case 4 needs an even number of --threads");
 	if (options->threads * options->processes > MAX_THREADS)
@@ -88,6 +90,9 @@ static void check(const struct options *options)
 		if (options->modes[i].layout == LAYOUT_IDEAL_COMPUTE && !two_kinds)
 			die(EXIT_USAGE, "case %u has no compute threads for ideal-compute",
 			    options->number);
+		if (options->modes[i].layout == LAYOUT_IDEAL_IO &&
+		    options->number == CASE_PEERS)
+			die(EXIT_USAGE, "the threads of case 6 share mappings: no ideal-io");
 	}
 }
 
@@ -122,12 +127,14 @@ void options_parse(struct options *o, int argc, char **argv)
 		"ideal-io: as off, but each I/O thread is alone in a process.\n"
 	};
 	const struct program_option list[] = {
-		NUMBER("case", "N", &o->number, 1, 5,
+		NUMBER("case", "N", &o->number, 1, CASE_PEERS,
 		       "1 I/O threads only (default)\n"
 		       "2 one I/O thread, the others compute\n"
 		       "3 one thread computes, the others do I/O\n"
 		       "4 as many I/O as compute threads\n"
-		       "5 every thread does both in turn"),
+		       "5 every thread does both in turn\n"
+		       "6 one thread unmaps what all others have read, and\n"
+		       "measures the calls of munmap"),
 		NUMBER("threads", "N", &o->threads, 1, MAX_THREADS,
 		       "threads of a process in all (one for each CPU)"),
 		NUMBER("processes", "N", &o->processes, 1, MAX_THREADS,

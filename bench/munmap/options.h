@@ -10,6 +10,9 @@
 #define MAX_FILES 64
 #define MAX_THREADS 512
 
+/* Not a mix: one thread unmaps what all others have read. */
+#define CASE_PEERS 6
+
 /* Where the threads that do I/O are. */
 enum layout {
 	LAYOUT_TOGETHER,	/* in the process of those who compute */
@@ -35,7 +38,7 @@ enum access {
 extern const char *const access_names[ACCESSES];
 
 struct options {
-	unsigned int number;	/* case 1 to 5 */
+	unsigned int number;	/* case 1 to 6 */
 	unsigned int threads;	/* of one process, all kinds together */
 	unsigned int processes;
 	enum access access;	/* what is done to a mapping */

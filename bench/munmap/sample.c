@@ -57,6 +57,8 @@ static enum kind kind_of(const struct options *options, unsigned int thread)
 	case 4:
 		/* In turn, so that pinned neighbours differ. */
 		return thread % 2 ? KIND_COMPUTE : KIND_IO;
+	case CASE_PEERS:
+		return thread == 0 ? KIND_OWNER : KIND_PEER;
 	default:
 		return KIND_MIXED;
 	}
@@ -253,8 +255,8 @@ static void summarize(struct sample *sample, const struct options *options,
 	for (unsigned int i = 0; i < threads; i++) {
 		enum kind kind = kind_of(options, i % options->threads);
 
-		io[i] = kind != KIND_COMPUTE;
-		compute[i] = kind != KIND_IO;
+		io[i] = kind == KIND_IO || kind == KIND_MIXED || kind == KIND_OWNER;
+		compute[i] = kind == KIND_COMPUTE || kind == KIND_MIXED;
 	}
 	tally(&sample->io, before->io, after->io, io, threads);
 	tally(&sample->compute, before->compute, after->compute, compute,
@@ -282,17 +284,20 @@ void sample_take(struct sample *sample, const struct options *options,
 	sleep_ns(window / 10);
 
 	counters_read(&counters);
+	atomic_store(&control->measured, true);
 	read_progress(&before, control, threads);
 	start = now_ns();
 	sleep_ns(window);
 	read_progress(&after, control, threads);
 	sample->ns = now_ns() - start;
+	atomic_store(&control->measured, false);
 	counters_read(&sample->counters);
 	check_alive();
 
 	end_all(control);
 	counters_subtract(&sample->counters, &counters);
 	summarize(sample, options, &before, &after);
+	sample->calls = control->calls;
 	sample->wrong = 0;
 	for (unsigned int i = 0; i < threads; i++)
 		sample->wrong += atomic_load(&control->progress[i].wrong);

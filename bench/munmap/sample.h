@@ -7,6 +7,7 @@
 #include "options.h"
 
 #include "../common/counters.h"
+#include "../common/latency.h"
 
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct sample {
 	struct tally io;
 	struct tally compute;
 	uint64_t wrong;
+	struct latency calls;		/* of munmap, case 6 only */
 	struct counters counters;	/* what they grew by */
 };
 

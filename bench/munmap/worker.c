@@ -3,9 +3,11 @@
  * worker.c - one thread: map, touch, unmap; or compute; or both in turn
  *
  * What: loops until it is told to stop and publishes its progress after each
- *       operation. Who reads the progress twice knows the rate in between.
+ *       operation. Who reads the progress twice knows the rate in between. An owner
+ *       (case 6) also notes how long munmap() took, nothing else of the operation.
  * Who:  sample.c.
  */
+#include "peers.h"
 #include "worker.h"
 
 #include "../common/util.h"
@@ -55,7 +57,7 @@ static const char *make_buffer(const struct job *job)
 {
 	char *buffer;
 
-	if (!job->options->buffer || job->kind == KIND_IO)
+	if (!job->options->buffer || (job->kind != KIND_COMPUTE && job->kind != KIND_MIXED))
 		return NULL;
 	buffer = mmap(NULL, job->options->buffer * PAGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -100,6 +102,19 @@ static bool write_shared(volatile uint64_t *word, uint32_t version)
 	return before == version;
 }
 
+static void unmap(const struct job *job, char *p, size_t length)
+{
+	struct control *control = job->control;
+	bool measured = job->kind == KIND_OWNER &&
+			atomic_load_explicit(&control->measured, memory_order_relaxed);
+	uint64_t start = measured ? now_ns() : 0;
+
+	if (munmap(p, length))
+		die_errno("munmap");
+	if (measured)
+		latency_add(&control->calls, now_ns() - start);
+}
+
 /* One operation: the whole reason of this program. */
 static unsigned int map_touch_unmap(const struct job *job, int fd,
 				    unsigned int file, uint64_t place)
@@ -132,8 +147,9 @@ static unsigned int map_touch_unmap(const struct job *job, int fd,
 	}
 	if (access == ACCESS_SHARED_WRITE)
 		(*version)++;
-	if (munmap(p, length))
-		die_errno("munmap");
+	if (job->kind == KIND_OWNER)
+		peers_show(job, p, file, first);
+	unmap(job, p, length);
 	return job->data->checked ? wrong : 0;
 }
 
@@ -151,6 +167,8 @@ void *worker_run(void *data)
 
 	run_on_cpu(job->cpu);
 	atomic_fetch_add(&job->control->ready, 1);
+	if (job->kind == KIND_PEER)
+		peers_read(job);
 	while (!atomic_load_explicit(&job->control->stop,
 				     memory_order_relaxed)) {
 		unsigned int units = job->kind == KIND_MIXED ? options->units : 1;
@@ -168,12 +186,14 @@ void *worker_run(void *data)
 			if (wrong)
 				bump(&progress->wrong, wrong);
 		}
-		if (job->kind != KIND_IO) {
+		if (job->kind == KIND_COMPUTE || job->kind == KIND_MIXED) {
 			for (unsigned int i = 0; i < units; i++)
 				compute_unit(buffer, options->buffer);
 			bump(&progress->compute, units);
 		}
 	}
+	if (job->kind == KIND_OWNER)
+		peers_end();
 	close(fd);
 	return NULL;
 }

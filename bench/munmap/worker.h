@@ -6,10 +6,16 @@
 #include "data.h"
 #include "options.h"
 
+#include "../common/latency.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum kind { KIND_IO, KIND_COMPUTE, KIND_MIXED };
+enum kind {
+	KIND_IO, KIND_COMPUTE, KIND_MIXED,
+	KIND_OWNER,	/* does I/O, on what peers have read */
+	KIND_PEER,
+};
 
 /* What a thread has done so far; a cache line pair of its own. */
 struct progress {
@@ -22,6 +28,9 @@ struct progress {
 struct control {
 	_Alignas(128) atomic_uint ready;
 	_Alignas(128) atomic_bool stop;
+	atomic_bool measured;	/* the window is open */
+	/* Of the munmap() calls of an owner in the window. */
+	struct latency calls;
 	struct progress progress[MAX_THREADS];
 };
 

@@ -23,6 +23,8 @@ SYSFS = modes.SYSFS
 VMSTAT = Path("/proc/vmstat")
 _INTERRUPTS = Path("/proc/interrupts")
 _PREFIXES = ("nr_tlb_", *(mechanism.prefix for mechanism in modes.MECHANISMS))
+# What NUMA balancing does; of interest to benchmarks only.
+_BALANCING = ("numa_hint_", "numa_pages_", "numa_pte_", "numa_huge_")
 _NUMBER = re.compile(r"[0-9]{1,20}")
 # As in /proc/PID/status, smaps and meminfo.
 _SIZE = re.compile(r"(\w+):\s+([0-9]{1,20}) kB")
@@ -40,12 +42,12 @@ class ProcessFacts:
     parked_kib: int
 
 
-def parse_vmstat(text: str) -> dict[str, int]:
+def parse_vmstat(text: str, prefixes: tuple[str, ...] = _PREFIXES) -> dict[str, int]:
     """Return the counters of interest in the kernel's order."""
     found = {}
     for line in text.split("\n"):
         name, _, value = line.partition(" ")
-        if name.startswith(_PREFIXES) and _NUMBER.fullmatch(value):
+        if name.startswith(prefixes) and _NUMBER.fullmatch(value):
             found[name] = int(value)
     return found
 
@@ -90,15 +92,20 @@ def snapshot() -> dict[str, int]:
     return counters
 
 
-def available() -> dict[str, int]:
+def available(prefixes: tuple[str, ...] = _PREFIXES) -> dict[str, int]:
     """Read what counters there are, on any kernel; there may be none.
 
     Every kernel for several CPUs has the interrupts; the others take CONFIG_DEBUG_TLBFLUSH, or a
     mechanism of ceasefire.
     """
-    found = parse_vmstat(VMSTAT.read_text(encoding="ascii"))
+    found = parse_vmstat(VMSTAT.read_text(encoding="ascii"), prefixes)
     interrupts = parse_interrupts(_INTERRUPTS.read_text(encoding="ascii"))
     return found if interrupts is None else {**found, INTERRUPTS: interrupts}
+
+
+def of_samples() -> dict[str, int]:
+    """Read what a sample of a benchmark records: the same, and what NUMA balancing does."""
+    return available((*_PREFIXES, *_BALANCING))
 
 
 def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Applications of the suites: what of them needs no guest."""
 
+import argparse
 import bz2
 import shlex
 import subprocess
@@ -8,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ceasefire import counters
 from ceasefire.bench import latency
-from ceasefire.bench.apps import limit, pbzip2, rocksdb
+from ceasefire.bench.apps import balancing, film, limit, pbzip2, rocksdb
 from ceasefire.bench.measure import programs
 from ceasefire.errors import Failure
 from ceasefire.files import write_whole
@@ -65,6 +67,69 @@ def test_wrong_use_of_limit_runs_nothing(words: list[str], status: int) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert not done.stdout and "limit" in done.stderr and "No module" not in done.stderr
+
+
+@pytest.fixture
+def balanced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Stand in for a machine with two nodes that balances once a second."""
+    names = ("scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "switch")
+    files = [tmp_path / name for name in names]
+    for path in files:
+        path.write_text("1000\n")
+    monkeypatch.setattr(balancing, "_PERIODS", tmp_path)
+    monkeypatch.setattr(balancing, "_SWITCH", files[-1])
+    monkeypatch.setattr(balancing, "nodes", lambda: 2)
+    return files
+
+
+def looked_at(monkeypatch: pytest.MonkeyPatch, *updates: int) -> None:
+    readings = iter(updates)
+    monkeypatch.setattr(counters, "of_samples", lambda: {"numa_pte_updates": next(readings)})
+
+
+def options_of(*command: str, period: int = 20) -> argparse.Namespace:
+    return argparse.Namespace(command=list(command), period=period)
+
+
+def test_balancing_is_quick_for_the_time_of_a_command(
+    balanced: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at(monkeypatch, 3, 4)
+    copied = tmp_path / "copied"
+    line = f"cat {' '.join(map(str, balanced))} >{copied}; exit 7"
+    assert balancing.main(options_of("sh", "-c", line)) == 7
+    assert copied.read_text().split() == ["20", "20", "80", "1"]
+    assert [path.read_text() for path in balanced] == ["1000\n"] * 4
+
+
+def test_balancing_that_does_nothing_is_a_failure(
+    balanced: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at(monkeypatch, 3, 3)
+    with pytest.raises(Failure, match="has not looked at a page"):
+        balancing.main(options_of("true"))
+    assert [path.read_text() for path in balanced] == ["1000\n"] * 4
+    with pytest.raises(Failure, match="which command"):
+        balancing.main(options_of())
+    with pytest.raises(Failure, match="at least 1 ms"):
+        balancing.main(options_of("true", period=0))
+    monkeypatch.setattr(balancing, "nodes", lambda: 1)
+    with pytest.raises(Failure, match="one NUMA node"):
+        balancing.main(options_of("true"))
+
+
+def test_a_film_is_the_same_each_time_and_moves(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for path in (first, second):
+        film.make(path, 96, 64, 9)
+    data = first.read_bytes()
+    assert data == second.read_bytes()
+    head, *frames = data.split(b"FRAME\n")
+    assert head.startswith(b"YUV4MPEG2 W96 H64 ") and head.endswith(b"\n")
+    assert {len(frame) for frame in frames} == {96 * 64 * 3 // 2}
+    assert len(set(frames)) == len(frames) == 9
+    with pytest.raises(Failure, match="even and at least"):
+        film.make(first, 97, 64, 1)
 
 
 def test_input_is_the_same_each_time_and_comes_back(tmp_path: Path) -> None:

@@ -30,6 +30,19 @@ def test_vmstat_takes_counters_it_has_never_heard_of() -> None:
     assert counters.parse_vmstat("fpr_something_new 4\nother 1\n") == {"fpr_something_new": 4}
 
 
+def test_samples_have_what_numa_balancing_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vmstat, interrupts = tmp_path / "vmstat", tmp_path / "interrupts"
+    vmstat.write_text("numa_hit 9\nnuma_pte_updates 4\nnuma_pages_migrated 2\nfpr_skip 1\n")
+    interrupts.write_text("TLB: 3 4 TLB shootdowns\n")
+    monkeypatch.setattr(counters, "VMSTAT", vmstat)
+    monkeypatch.setattr(counters, "_INTERRUPTS", interrupts)
+    usual = {"fpr_skip": 1, "tlb_interrupts": 7}
+    assert counters.available() == usual
+    assert counters.of_samples() == {**usual, "numa_pte_updates": 4, "numa_pages_migrated": 2}
+
+
 def test_vmstat_of_a_stock_kernel_has_none() -> None:
     assert counters.parse_vmstat("pgfault 1\nnr_free_pages 2\n") == {}
 

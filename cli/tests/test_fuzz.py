@@ -22,7 +22,7 @@ from tests.driver import host, mutations
 
 from ceasefire import counters, maps, text
 from ceasefire.bench.cost import count
-from ceasefire.bench.measure import agent, runner
+from ceasefire.bench.measure import agent, bound, runner
 from ceasefire.bench.report import svg
 from ceasefire.bench.results import store
 from ceasefire.bench.results.store import Folder
@@ -123,6 +123,10 @@ SAMPLE = {
 CYCLE = {
     **{"schema": 1, "type": "cycle", "case": "c", "variant": "plain", "repeat": 0, "ops": 2},
     **{"ns_per_op": 1.5, "counters": {"a": 1}},
+}
+BOUND = {
+    **{"schema": 1, "type": "bound", "kind": "busy", "rounds": 2, "worst_ns": 3, "hz": 250.0},
+    **{"wrong": 0, "counters": {"a": 1}, "latency_ns": {"p50": 5}, "histogram": [[1, 2]]},
 }
 
 
@@ -322,6 +326,10 @@ def test_results_of_others() -> None:
             assert str(failure)
     for data in inputs("cycle", f"{json.dumps(CYCLE)}\n".encode()):
         for record in count.samples_in(text.decoded(data).split("\n"), 0):
+            line = json.dumps({"schema": store.SCHEMA, **record}, allow_nan=False)
+            assert store.well_formed(line.encode()) is not None
+    for data in inputs("bound", f"{json.dumps(BOUND)}\n".encode()):
+        for record in bound.samples_in(text.decoded(data).split("\n")):
             line = json.dumps({"schema": store.SCHEMA, **record}, allow_nan=False)
             assert store.well_formed(line.encode()) is not None
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from ceasefire import modes
+from ceasefire import counters, modes
 from ceasefire.__main__ import main
+from ceasefire.bench.apps import balancing
 from ceasefire.bench.catalog import spec
 from ceasefire.bench.figures import compare
-from ceasefire.bench.measure import agent, programs, runner, schedule
+from ceasefire.bench.measure import agent, machine, programs, runner, schedule
 from ceasefire.bench.report import page
 from ceasefire.bench.results import store
 from ceasefire.bench.verbs import run
@@ -95,6 +96,16 @@ def test_shipped_suites_are_read() -> None:
         assert len(set(commands)) == len(commands), bench.name
 
 
+def test_shipped_suites_of_a_mechanism_choose_their_modes() -> None:
+    _, found = spec.load_all()
+    assert found["latr"].modes == ("off", "fpr", "latr")
+    assert found["numa"].modes == ("off", "latr")
+    for bench in found["numa"].benchmarks:
+        assert bench.numa == 2
+        paths = [metric.path for metric in bench.metrics]
+        assert {"counters.numa_pages_migrated", "counters.numa_hint_faults"} <= set(paths)
+
+
 def test_shipped_grids_are_complete() -> None:
     benchmarks, found = spec.load_all()
     inside = {name: {b.name for b in suite.benchmarks} for name, suite in found.items()}
@@ -104,6 +115,7 @@ def test_shipped_grids_are_complete() -> None:
     tests = ["mmap1", "mmap2", "write1"]
     tests += [f"{kind}{n}" for kind in ("page_fault", "tlb_flush") for n in (1, 2, 3)]
     assert {f"scale-{t}{by}" for t in tests for by in ("", "-processes")} == inside["scale"]
+    assert {f"munmap-peers-{n}" for n in (1, 8, 32, 64, 512)} <= inside["latr"]
     victim = benchmarks["munmap-victim"]
     assert victim.metrics[0].name == "compute" and "ideal-compute" in victim.modes()
 
@@ -122,6 +134,10 @@ def test_shipped_grids_are_complete() -> None:
         ("[[suite]]", "[[suit]]", "unknown table suit"),
         ("[[suite]]", "[suite", "x.toml"),
         ('path = "rate" }', 'path = "rate", better = "most" }', "'more' or 'less'"),
+        ("rounds = 3", 'rounds = 3\nmodes = ["off", "fast"]', "no benchmark has fast"),
+        ("parameters = { n = 0 }", "parameters = { n = 0 }\nnuma = 3", "each node needs a CPU"),
+        ("parameters = { n = 0 }", "parameters = { n = 0 }\nnuma = 0", "each node needs a CPU"),
+        ("parameters = { n = 0 }", 'parameters = { n = 0 }\nnuma = "2"', "each node needs a CPU"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_said(suites: Path, old: str, new: str, why: str) -> None:
@@ -213,6 +229,49 @@ def test_options_choose_modes(suites: Path) -> None:
         assert run.chosen_modes(suite, run_options(*words)) == chosen
     with pytest.raises(UsageError, match="'fast' is none of off, fpr, read, stock"):
         run.chosen_modes(suite, run_options("--modes", "fast"))
+
+
+def test_a_suite_chooses_modes_unless_the_options_do(suites: Path) -> None:
+    text = TOML.replace("rounds = 3", 'rounds = 3\nmodes = ["off", "latr", "read"]')
+    (suites / "x.toml").write_text(text, encoding="utf-8")
+    suite = spec.choose(["default"], suites)
+    for words, chosen in (
+        ([], ["off", "latr", "read"]),
+        (["--stock"], ["off", "latr", "read", "stock"]),
+        (["--modes", "fpr"], ["fpr"]),
+        (["--modes", "fpr", "--stock"], ["fpr", "stock"]),
+        (["--kernel", "stock"], ["off", "read"]),
+    ):
+        assert run.chosen_modes(suite, run_options(*words)) == chosen
+    (boot, _) = schedule.boots(suite, chosen=suite.modes)
+    assert {mode for _, mode, _ in boot.samples} == {"off", "latr", "read"}
+    # Benchmarks by name are no suite.
+    assert run.chosen_modes(spec.choose(["b-2"], suites), run_options()) == []
+
+
+def test_nodes_are_part_of_the_guest(suites: Path) -> None:
+    text = TOML.replace("cpus = [2]", "cpus = [2]\nnuma = 2")
+    (suites / "x.toml").write_text(text, encoding="utf-8")
+    boots = schedule.boots(spec.choose(["default"], suites))
+    assert [(b.guest.cpus, b.guest.numa, [x.name for x in b.benchmarks]) for b in boots] == [
+        (2, 1, ["b-1"]),
+        (8, 1, ["b-1"]),
+        (2, 2, ["b-2"]),
+    ]
+
+
+def test_nodes_of_this_machine_are_counted(
+    suites: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(balancing, "nodes", lambda: 1)
+    monkeypatch.setattr(machine, "host_cpus", lambda: 8)
+    text = TOML.replace("cpus = [2, 8]", "cpus = [2]\nnuma = 2")
+    (suites / "x.toml").write_text(text, encoding="utf-8")
+    suite = spec.choose(["b-2"], suites)
+    folder = store.Folder(str(tmp_path / "out"), "x")
+    where = runner.Where(in_place=True)
+    assert runner.measure(suite, schedule.boots(suite), folder, where) == 1
+    assert store.read(folder.path).samples == ()
 
 
 def test_a_new_mechanism_is_one_entry(suites: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,6 +498,14 @@ def test_agent_takes_what_the_last_line_says(tmp_path: Path) -> None:
     assert record["metrics"] == {"rate": 5.0}
     assert (record["operations"], record["wrong"]) == (7.0, 1)
     assert record["counters"]["x"] == 3
+
+
+def test_agent_takes_counters_that_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = iter(({"numa_pte_updates": 4}, {"numa_pte_updates": 9}))
+    monkeypatch.setattr(counters, "of_samples", lambda: next(moved))
+    metrics = {"hints": "counters.numa_pte_updates"}
+    record = agent.sample(task("true", metrics=metrics, operations=""), tmp_path)
+    assert record["metrics"] == {"hints": 5}
 
 
 def test_agent_times_a_command_without_a_line(tmp_path: Path) -> None:

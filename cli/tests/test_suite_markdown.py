@@ -90,6 +90,10 @@ def test_tables(made: dict[str, store.Results], tmp_path: Path) -> None:
     few = filled('{{ table("made", ["compute-xz"]) }}', made, tmp_path)
     assert "| too few | time 0.98" in few and "others" not in few
     assert "| `apache` | requests: +22 %" in filled("{{ paper() }}", made, tmp_path)
+    with pytest.raises(Failure, match="measured none of these"):
+        filled("{{ paper(mode='latr') }}", made, tmp_path)
+    with pytest.raises(Failure, match="no paper about mode off"):
+        filled("{{ paper(mode='off') }}", made, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ the stock kernel.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -81,7 +82,7 @@ def test_page_has_it_all(made: store.Results) -> None:
         "requests: ratio to off, over CPUs",
         "Compute lost to shootdowns",
         "Latency, 2 CPUs: share of the operations by times the median of off",
-        "Beside the paper",
+        "Beside the FPR paper",
     ):
         assert title in text
     # No times, where CPUs are emulated; none at all where there are more than the host has.
@@ -115,11 +116,33 @@ def test_the_paper_is_quoted_as_the_suites_have_it(made: store.Results) -> None:
     other = paper.beside("munmap-other", facts["munmap-other"], compared)
     assert other is not None and other.paper == ("compute: +21 %",)
     assert paper.beside("x", {}, compared) is None
+    # Nobody measured the mode that it is about.
+    assert paper.beside("apache", facts["apache"], compared, paper.LATR) is None
+
+
+def test_each_paper_is_beside_the_mode_that_it_is_about(made: store.Results) -> None:
+    lazy = [replace(s, mode="latr") for s in made.samples if s.mode == "fpr"]
+    both = replace(made, samples=(*made.samples, *lazy))
+    compared = compare.comparisons(both)
+    facts = paper.facts(both.suite)
+    lines = {p: paper.beside("apache", facts["apache"], compared, p) for p in paper.PAPERS}
+    told = {p.mode: line.paper for p, line in lines.items() if line is not None}
+    assert "+22 %" in told["fpr"][0] and "+59.9 %" in told["latr"][0]
+    only = [c for c in compared if c.mode != "fpr"]
+    assert paper.beside("apache", facts["apache"], only) is None
+    text = page.render([both])
+    for each in paper.PAPERS:
+        assert text.count(f'<h2 id="{each.anchor}">') == 1
+        assert f'<a href="#{each.anchor}">' in text
+    # No heading where nothing is below it.
+    assert 'id="paper-latr"' not in page.render([made])
 
 
 def test_every_figure_of_the_paper_has_a_word_on_what_it_is_worth() -> None:
     benchmarks, _ = spec.load_all()
-    assert not [b.name for b in benchmarks.values() if bool(b.paper) and not b.paper_note]
+    for bench in benchmarks.values():
+        assert not bench.paper or bench.paper_note, bench.name
+        assert not bench.paper_latr or bench.paper_latr_note, bench.name
 
 
 def test_few_rounds_are_no_interval() -> None:

@@ -6,16 +6,27 @@ use instead, interleaved in the same boot. munmap runs the five thread mixes of 
 MAP_FPR and without it. instructions counts what one mmap-read-munmap cycle costs the kernel.
 idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it,
 beside-cost that a program is as fast beside one that uses FPR as beside one that does not.
+bound checks for how long what a lazy process unmaps can be used, and how much memory waits.
 report shows results again; keep makes them small enough for the repository.
 
-In an emulated guest only counts, ratios and instructions mean something; no time is shown.
+In an emulated guest only counts, ratios and instructions mean something; no time is shown but
+those of bound, which are compared with the guest's own ticks.
 """
 
 import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ceasefire.bench.verbs import beside, catalog, instructions, keep, munmap, run, show
+from ceasefire.bench.verbs import (
+    beside,
+    bound,
+    catalog,
+    instructions,
+    keep,
+    munmap,
+    run,
+    show,
+)
 
 
 class Kind(NamedTuple):
@@ -57,6 +68,11 @@ KINDS = {
     ),
     "beside-cost": Kind(
         beside.add_arguments, beside.main, "the cost of FPR for programs beside one that uses it"
+    ),
+    "bound": Kind(
+        bound.add_arguments,
+        bound.main,
+        "for how long what a lazy munmap leaves can be used, and how much memory waits",
     ),
 }
 

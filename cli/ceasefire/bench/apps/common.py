@@ -35,11 +35,11 @@ class Window:
 def window() -> Iterator[Window]:
     """Measure what is done inside: time, and how far the kernel's counters go."""
     found = Window()
-    before = counters.available()
+    before = counters.of_samples()
     begin = time.monotonic()
     yield found
     found.seconds = time.monotonic() - begin
-    found.counters = counters.difference(before, counters.available())
+    found.counters = counters.difference(before, counters.of_samples())
 
 
 def result(operations: int, found: Window, wrong: int, **more: object) -> None:

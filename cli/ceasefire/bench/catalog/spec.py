@@ -63,10 +63,11 @@ class Benchmark:
 
     instead: modes with commands of their own, in which no mechanism works. operations: the
     path of the number that shootdowns are divided by, "" for one a run. cpus: guests of these
-    sizes. disks: see data. needs: programs that must be there. prepare: a command before all
-    samples of a boot. verify: "same" compares what all samples printed as `output`, "self" trusts
-    `wrong`. paper: figures of the paper, by metric. paper_note: in a sentence or two, may they be
-    compared with ours.
+    sizes. numa: nodes of such a guest. disks: see data. needs: programs that must be there.
+    prepare: a command before all samples of a boot. verify: "same" compares what all samples
+    printed as `output`, "self" trusts `wrong`. paper: figures of the FPR paper, by metric.
+    paper_note: in a sentence or two, may they be compared with ours. paper_latr and its note: the
+    same of the LATR paper.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Benchmark:
     operations: str
     cpus: tuple[int, ...] = (2,)
     memory: str = "1G"
+    numa: int = 1
     disks: tuple[str, ...] = ()
     append: str = ""
     needs: tuple[str, ...] = ()
@@ -85,6 +87,8 @@ class Benchmark:
     parameters: Mapping[str, str] | None = None
     paper: Mapping[str, str] | None = None
     paper_note: str = ""
+    paper_latr: Mapping[str, str] | None = None
+    paper_latr_note: str = ""
     instead: Mapping[str, str] = field(default_factory=dict)
 
     def modes(self, chosen: Sequence[str] = ()) -> list[str]:
@@ -119,7 +123,7 @@ class Suite:
     """A choice of benchmarks and how long to measure.
 
     rounds: samples of each mode. seconds: length of a sample. cpus: only guests of these sizes, if
-    any are given.
+    any are given. modes: only these, if any are given and the user chooses none.
     """
 
     name: str
@@ -127,6 +131,7 @@ class Suite:
     benchmarks: tuple[Benchmark, ...]
     rounds: int
     seconds: float
+    modes: tuple[str, ...] = ()
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -212,6 +217,8 @@ def _benchmark(file: str, entry: Mapping[str, Any]) -> Benchmark:
         raise Failure(f"{file}: benchmark {name}: the parameter {taken[0]} is built in")
     if taken := [mode for mode in bench.instead if is_of_kernel(mode)]:
         raise Failure(f"{file}: benchmark {name}: instead: {taken[0]} is a mode of the kernel")
+    if not isinstance(bench.numa, int) or not 1 <= bench.numa <= min(bench.cpus):
+        raise Failure(f"{file}: benchmark {name}: numa: each node needs a CPU")
     if bench.verify not in ("self", "same"):
         raise Failure(f"{file}: benchmark {name}: verify is 'self' or 'same'")
     for text in (bench.command, *bench.instead.values(), bench.prepare):
@@ -247,7 +254,12 @@ def _suite(file: str, entry: Mapping[str, Any], benchmarks: Mapping[str, Benchma
         chosen = tuple(benchmarks[b] for b in entry["benchmarks"])
         cpus = tuple(entry.get("cpus", ()))
         limited = tuple(_limited(b, cpus) for b in chosen)
-        return Suite(name, entry["title"], limited, entry["rounds"], float(entry["seconds"]))
+        suite = Suite(name, entry["title"], limited, entry["rounds"], float(entry["seconds"]))
+        words = tuple(str(mode) for mode in entry.get("modes", ()))
+        there = {mode for bench in chosen for mode in bench.modes()}
+        if lost := [mode for mode in words if mode not in there and not is_of_kernel(mode)]:
+            raise Failure(f"{file}: suite {name}: modes: no benchmark has {lost[0]}")
+        return replace(suite, modes=words)
     except KeyError as error:
         raise Failure(f"{file}: suite {name}: there is no {error}") from None
 

@@ -6,7 +6,7 @@ for what it runs on before them. Nothing else goes to standard output. A command
 a sample with `failed`, and the next one goes on.
 
 What a sample counts: if the last line that a command prints is a JSON object with `counters`,
-those, else what all counters moved by while the command ran.
+those, else what all counters moved by while the command ran. A metric may be a counter then.
 """
 
 import contextlib
@@ -134,7 +134,7 @@ class Done:
 def run(command: str, work: Path, timeout: float) -> Done:
     """Run a shell command in a process group of its own, of which nothing is left afterwards."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        before = counters.available()
+        before = counters.of_samples()
         begin = time.monotonic()
         process = subprocess.Popen(
             ["sh", "-c", command],
@@ -151,7 +151,7 @@ def run(command: str, work: Path, timeout: float) -> Done:
             pass
         finally:
             seconds = time.monotonic() - begin
-            after = counters.available()
+            after = counters.of_samples()
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -179,7 +179,7 @@ def sample(task: Task, work: Path) -> dict[str, Any]:
     if done.status != 0:
         return {**record, "failed": done.why()}
     line = last_object(done.out)
-    values = {"seconds": done.seconds, **line}
+    values = {"seconds": done.seconds, "counters": done.counters, **line}
     try:
         metrics = {name: number(values, path) for name, path in task.metrics.items()}
         operations = number(values, task.operations) if task.operations else 1.0

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ceasefire.bench.apps import balancing
 from ceasefire.bench.catalog.spec import Suite
 from ceasefire.bench.measure import data, machine, programs, schedule
 from ceasefire.bench.measure.agent import Plan
@@ -135,6 +136,7 @@ def suite_record(suite: Suite) -> dict[str, object]:
                 "metrics": [vars(metric) for metric in bench.metrics],
                 "verify": bench.verify,
                 "paper": dict(bench.paper or {}),
+                "paper_latr": dict(bench.paper_latr or {}),
             }
             for bench in suite.benchmarks
         },
@@ -176,6 +178,7 @@ def _in_guest(
         kernel=kernel,
         cpus=guest.cpus,
         memory=guest.memory,
+        numa=guest.numa,
         disks=disks,
         accel=where.accel,
         append=tuple(guest.append.split()),
@@ -192,6 +195,7 @@ def _in_guest(
             memory=guest.memory,
             disks=list(guest.disks),
             append=guest.append,
+            numa=guest.numa,
         )
     )
     with tempfile.TemporaryDirectory(dir=folder.path) as place:
@@ -214,6 +218,8 @@ def _in_place(
     guest = boot.guest
     if guest.cpus > machine.host_cpus():
         raise Failure(f"this machine has only {machine.host_cpus()} CPUs, {guest.cpus} are wanted")
+    if guest.numa > (nodes := balancing.nodes()):
+        raise Failure(f"this machine has {nodes} NUMA nodes, {guest.numa} are wanted")
     odd = [text for text in guest.disks if not data.has_files(text)]
     if odd:
         raise Failure(f"in place there is no disk {odd[0]}: measure this in a guest")

@@ -28,7 +28,7 @@ _ROUNDS_A_BOOT = 2
 class Guest:
     """What a boot needs. Benchmarks with equal ones share it.
 
-    kernel: another kernel than the one that is measured, as a mode names it, or "".
+    kernel: another kernel than the one that is measured, as a mode names it, or "". numa: nodes.
     """
 
     cpus: int
@@ -36,6 +36,7 @@ class Guest:
     disks: tuple[str, ...]
     append: str
     kernel: str = ""
+    numa: int = 1
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def boots(
     for bench in suite.benchmarks:
         for count in bench.cpus:
             if not cpus or count in cpus:
-                guest = Guest(count, bench.memory, bench.disks, bench.append)
+                guest = Guest(count, bench.memory, bench.disks, bench.append, numa=bench.numa)
                 grouped.setdefault(guest, []).append(bench)
     kernels = dict.fromkeys(
         bench.runs_as(mode).kernel

@@ -200,14 +200,22 @@ class Figures:
             [table_text(head, rows), *(["", f"Failed: {'; '.join(failed)}."] if failed else [])]
         )
 
-    def paper(self, results: str | None = None) -> str:
-        """Return a table of what the paper measured, beside ours. results: all without."""
+    def paper(self, results: str | None = None, mode: str = paper.FPR.mode) -> str:
+        """Return a table of what a paper measured, beside ours. results: all without.
+
+        mode: what the paper is about.
+        """
         names = list(self._results) if results is None else [results]
+        about = next((p for p in paper.PAPERS if p.mode == mode), None)
+        if about is None:
+            raise Failure(f"there is no paper about mode {mode}")
         rows = []
         for name in names:
             facts = paper.facts(self._folder(name).suite)
             for benchmark in dict.fromkeys(c.benchmark for c in self._compared[name]):
-                line = paper.beside(benchmark, facts.get(benchmark, {}), self._compared[name])
+                line = paper.beside(
+                    benchmark, facts.get(benchmark, {}), self._compared[name], about
+                )
                 if line is not None:
                     texts = ["; ".join(line.paper), "; ".join(line.ours), line.note]
                     rows.append([f"`{benchmark}`", *texts])

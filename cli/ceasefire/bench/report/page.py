@@ -48,7 +48,7 @@ class Picture:
 @dataclass(frozen=True)
 class Section:
     """What the page says of one benchmark in one folder. anchor: what links name. pictures: none
-    is empty.
+    is empty. papers: those whose tables have it.
     """
 
     anchor: str
@@ -56,7 +56,7 @@ class Section:
     title: str
     pictures: tuple[Picture, ...]
     verdicts: tuple[str, ...]
-    in_paper: bool
+    papers: tuple[paper.Paper, ...]
     trouble: tuple[str, ...]
 
 
@@ -74,7 +74,7 @@ def render(results: Sequence[Results]) -> str:
     groups: dict[str, list[Section]] = {}
     said: list[str] = []
     summary: list[dict[str, str]] = []
-    compared_with_paper: list[tuple[str, paper.Beside]] = []
+    lines: dict[paper.Paper, list[tuple[str, paper.Beside]]] = {p: [] for p in paper.PAPERS}
     # Several folders may have the same benchmark.
     seen: Counter[str] = Counter()
     for result in results:
@@ -87,7 +87,9 @@ def render(results: Sequence[Results]) -> str:
             seen[name] += 1
             anchor = name if seen[name] == 1 else f"{name}-{seen[name]}"
             group = GROUPS.get(about.get("group", ""), "Others")
-            beside = paper.beside(name, about, own)
+            beside = {p: paper.beside(name, about, own, p) for p in lines}
+            for each, line in beside.items():
+                lines[each] += [(anchor, line)] if line is not None else []
             groups.setdefault(group, []).append(
                 section(
                     anchor,
@@ -95,10 +97,9 @@ def render(results: Sequence[Results]) -> str:
                     about,
                     own,
                     pictures(name, own, result),
-                    in_paper=beside is not None,
+                    papers=tuple(p for p, line in beside.items() if line is not None),
                 )
             )
-            compared_with_paper += [(anchor, beside)] if beside is not None else []
             summary += [{**summary_row(c, about), "anchor": anchor} for c in own if works(c.mode)]
     ordered = {title: groups[title] for title in (*GROUPS.values(), "Others") if title in groups}
     return str(
@@ -108,7 +109,7 @@ def render(results: Sequence[Results]) -> str:
             made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             groups=ordered,
             summary=summary,
-            beside=compared_with_paper,
+            beside={p: rows for p, rows in lines.items() if rows},
             notes=list(dict.fromkeys(said)),
             machines=machines(results),
             emulated=any(emulated(r) for r in results),
@@ -135,16 +136,16 @@ def section(
     compared: Sequence[Comparison],
     drawn: Sequence[Picture],
     *,
-    in_paper: bool,
+    papers: tuple[paper.Paper, ...],
 ) -> Section:
-    """Return what is said of a benchmark. in_paper: the table beside the paper has it."""
+    """Return what is said of a benchmark. papers: whose tables have it."""
     return Section(
         anchor=anchor,
         name=name,
         title=str(about.get("title", name)),
         pictures=tuple(drawn),
         verdicts=tuple(verdict(c, about) for c in compared),
-        in_paper=in_paper,
+        papers=papers,
         trouble=tuple(text for c in compared for text in troubles(c)),
     )
 

@@ -22,6 +22,7 @@ _HOST = (
     "accel",
     "kernel_kind",
     "memory",
+    "numa",
     "cpus",
     "comparable",
 )

@@ -39,5 +39,5 @@ def main(args: argparse.Namespace) -> int:
 
 def minutes(suite: spec.Suite) -> str:
     """Return about how many minutes a suite takes on two free cores."""
-    seconds = sum(boot.seconds(suite.seconds) for boot in schedule.boots(suite))
+    seconds = sum(boot.seconds(suite.seconds) for boot in schedule.boots(suite, chosen=suite.modes))
     return f"about {max(1, round(seconds / 60))}"

@@ -51,10 +51,11 @@ def main(args: argparse.Namespace) -> int:
 
 
 def chosen_modes(suite: spec.Suite, args: argparse.Namespace) -> list[str]:
-    """Return the modes that the options choose, none for all that are usual."""
+    """Return the modes that the options choose, else the suite; none for all that are usual."""
     stock = modes.STOCK.name
     there = list(dict.fromkeys(mode for b in suite.benchmarks for mode in b.modes()))
-    words = args.modes.split(",") if args.modes is not None else []
+    usual = list(suite.modes) or there
+    words = args.modes.split(",") if args.modes is not None else list(suite.modes)
     for word in words:
         if word not in there and not spec.is_of_kernel(word):
             known = ", ".join([*there, stock])
@@ -62,8 +63,8 @@ def chosen_modes(suite: spec.Suite, args: argparse.Namespace) -> list[str]:
     if (args.stock or stock in words) and (args.in_place or args.kernel == modes.STOCK.kernel):
         raise UsageError("two kernels are compared in guests: leave out --in-place, --kernel")
     # A kernel without ceasefire has what needs none of its mechanisms.
-    if args.kernel == modes.STOCK.kernel and not words:
-        words = [mode for mode in there if not store.works(mode)]
+    if args.kernel == modes.STOCK.kernel and args.modes is None:
+        words = [mode for mode in usual if not store.works(mode)]
     if not words and not args.stock:
         return []
     return [*(words or there), *([stock] if args.stock and stock not in words else [])]
