@@ -20,6 +20,14 @@
 #include <linux/ceasefire_reclaim.h>
 #include <linux/ceasefire_recycle.h>
 #include <linux/ceasefire_rights.h>
+#include <linux/ceasefire_sharers.h>
 #include <linux/ceasefire_unmap.h>
+
+/* sched_tick(), interrupts off */
+static inline void ceasefire_tick(void)
+{
+	cf_tick();
+	sharers_tick();
+}
 
 #endif /* _LINUX_CEASEFIRE_H */

@@ -108,15 +108,34 @@
 #define CEASEFIRE_LATR_EVENTS(E)
 #endif
 
+#ifdef CONFIG_CEASEFIRE_SHARERS
+#define CEASEFIRE_SHARERS_EVENTS(E)					\
+	/* flushes: others were interrupted, nobody was, all were */	\
+	E(SHARERS_FLUSH_REMOTE,		"sharers_flush_remote")		\
+	E(SHARERS_FLUSH_LOCAL,		"sharers_flush_local")		\
+	E(SHARERS_FLUSH_ALL,		"sharers_flush_all")		\
+	/* entries of copies; a fault was for nothing else; too late */	\
+	E(SHARERS_FILL,			"sharers_fill")			\
+	E(SHARERS_FILL_ONLY,		"sharers_fill_only")		\
+	E(SHARERS_FILL_RACE,		"sharers_fill_race")		\
+	/* CPUs: gave up a region, went on with the canonical root */	\
+	E(SHARERS_LEAVE,		"sharers_leave")		\
+	E(SHARERS_UNCONFINE,		"sharers_unconfine")
+#else
+#define CEASEFIRE_SHARERS_EVENTS(E)
+#endif
+
 #define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
 #define CEASEFIRE_VM_EVENT_NAME(item, name)	name,
 
 #define CEASEFIRE_VM_EVENT_ITEMS					\
 	CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_ITEM)			\
-	CEASEFIRE_LATR_EVENTS(CEASEFIRE_VM_EVENT_ITEM)
+	CEASEFIRE_LATR_EVENTS(CEASEFIRE_VM_EVENT_ITEM)			\
+	CEASEFIRE_SHARERS_EVENTS(CEASEFIRE_VM_EVENT_ITEM)
 #define CEASEFIRE_VM_EVENT_NAMES					\
 	CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_NAME)			\
-	CEASEFIRE_LATR_EVENTS(CEASEFIRE_VM_EVENT_NAME)
+	CEASEFIRE_LATR_EVENTS(CEASEFIRE_VM_EVENT_NAME)			\
+	CEASEFIRE_SHARERS_EVENTS(CEASEFIRE_VM_EVENT_NAME)
 
 #else
 

@@ -102,7 +102,7 @@ static inline void fpr_mm_init(struct mm_struct *mm)
 	mm->fpr_auto = current->mm ? READ_ONCE(current->mm->fpr_auto) : 0;
 }
 
-/* begin_new_exec(): a program with privileges that its caller lacks (I2). */
+/* What a caller has chosen is not for a program with privileges that it lacks. */
 static inline void fpr_exec_secure(struct mm_struct *mm)
 {
 	if (unlikely(mm->fpr_auto || mm->cf_group || mm->cf_policy))
@@ -122,7 +122,6 @@ int latr_prctl(unsigned long operation, unsigned long arg3,
 	       unsigned long arg4, unsigned long arg5);
 void __latr_exec(struct mm_struct *mm);
 
-/* begin_new_exec(): each program is lazy, if root wants that. */
 static inline void latr_exec(struct mm_struct *mm)
 {
 	__latr_exec(mm);
@@ -134,11 +133,58 @@ static inline void latr_exec(struct mm_struct *mm) { }
 
 #endif /* CONFIG_CEASEFIRE_LATR */
 
+#ifdef CONFIG_CEASEFIRE_SHARERS
+
+int sharers_prctl(unsigned long operation, unsigned long arg3,
+		  unsigned long arg4, unsigned long arg5);
+void __sharers_exec(struct mm_struct *mm);
+
+/* A new address space has no copies; that it wants them goes on. */
+static inline void sharers_mm_init(struct mm_struct *mm)
+{
+	mm->context.sharers = NULL;
+	mm->context.sharers_wanted =
+		current->mm && READ_ONCE(current->mm->context.sharers_wanted);
+}
+
+static inline void sharers_exec_secure(struct mm_struct *mm)
+{
+	mm->context.sharers_wanted = false;
+}
+
+static inline void sharers_exec(struct mm_struct *mm)
+{
+	__sharers_exec(mm);
+}
+
+#else
+
+static inline void sharers_mm_init(struct mm_struct *mm) { }
+static inline void sharers_exec_secure(struct mm_struct *mm) { }
+static inline void sharers_exec(struct mm_struct *mm) { }
+
+#endif /* CONFIG_CEASEFIRE_SHARERS */
+
 /* mm_init() */
 static inline void ceasefire_mm_init(struct mm_struct *mm)
 {
 	cf_mm_init(mm);
 	fpr_mm_init(mm);
+	sharers_mm_init(mm);
+}
+
+/* begin_new_exec(): a program with privileges that its caller lacks (I2). */
+static inline void ceasefire_exec_secure(struct mm_struct *mm)
+{
+	fpr_exec_secure(mm);
+	sharers_exec_secure(mm);
+}
+
+/* begin_new_exec(): each program gets what root wants all of them to have. */
+static inline void ceasefire_exec(struct mm_struct *mm)
+{
+	latr_exec(mm);
+	sharers_exec(mm);
 }
 
 #endif /* _LINUX_CEASEFIRE_EXIT_H */

@@ -118,4 +118,42 @@ static inline bool cf_skip_flush(struct mmu_gather *tlb)
 
 #endif /* CONFIG_CEASEFIRE_CORE */
 
+#ifdef CONFIG_CEASEFIRE_SHARERS
+
+/* The call that a gather is for is about this range, and no more. */
+static inline void sharers_gather_whole(struct mmu_gather *tlb,
+					unsigned long start, unsigned long end)
+{
+	tlb->whole_start = start;
+	tlb->whole_end = end;
+}
+
+/*
+ * tlb_finish_mmu(): another gather of the process is under way. What it has cleared
+ * in the range of this call, and has not flushed for yet, this one has found empty,
+ * and must flush for, too: that is all of the range. What is outside of it is
+ * nobody's concern here. Smallest steps, since it is not known what was there.
+ *
+ * One that may skip its flush does not skip this one (I5).
+ *
+ * Return: false if everything has to be flushed, as ever.
+ */
+static inline bool sharers_gather_nested(struct mmu_gather *tlb)
+{
+	if (likely(!tlb->mm->context.sharers) || !tlb->whole_end ||
+	    tlb->fullmm || tlb->cf_marked)
+		return false;
+	tlb->start = min(tlb->start, tlb->whole_start);
+	tlb->end = max(tlb->end, tlb->whole_end);
+	tlb->cleared_ptes = 1;
+	return true;
+}
+
+#else
+
+#define sharers_gather_whole(tlb, start, end) ((void)0)
+#define sharers_gather_nested(tlb) false
+
+#endif /* CONFIG_CEASEFIRE_SHARERS */
+
 #endif /* _LINUX_CEASEFIRE_GATHER_H */

@@ -42,7 +42,7 @@ static inline void cf_flush_completed(struct mm_struct *mm, u64 gen, bool full)
 		__cf_flush_completed(mm, gen, full);
 }
 
-/* sched_tick(): pay debts that are only getting old, interrupts off. */
+/* Pay debts that are only getting old. */
 static inline void cf_tick(void)
 {
 	if (cf_on())

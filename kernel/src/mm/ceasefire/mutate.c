@@ -9,6 +9,7 @@
  *   flush_delay_us	time between request and start of a process's flush
  *   tag_delay_us	time between reading the shared generation and storing it
  *   skip_delay_us	time between clearing entries and tagging their frames
+ *   fill_delay_us	time between an entry of a copy and the second look (sharers)
  *   hint		write "START LENGTH" in bytes, hexadecimal: give NUMA hints for
  *			this part of the own memory, now
  *   first_generation	least generation of processes that start to use FPR
@@ -43,6 +44,7 @@ u64 cf_first_generation;
 u64 cf_arena_size = CF_ARENA_SIZE;
 u32 cf_id_max = CF_ID_MAX;
 u32 cf_tickless_cpu = U32_MAX;
+u32 sharers_fill_delay_us;
 bool fpr_force;
 
 static int mutate_show(struct seq_file *m, void *v)
@@ -142,6 +144,7 @@ static int __init cf_mutate_init(void)
 	debugfs_create_bool("force", 0600, dir, &fpr_force);
 	debugfs_create_u32("id_max", 0600, dir, &cf_id_max);
 	debugfs_create_u32("tickless_cpu", 0600, dir, &cf_tickless_cpu);
+	debugfs_create_u32("fill_delay_us", 0600, dir, &sharers_fill_delay_us);
 	pr_warn("ceasefire: built for testing, not secure\n");
 	return 0;
 }

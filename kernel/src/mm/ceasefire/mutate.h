@@ -120,7 +120,13 @@
 	M(latr_keeps_due)	\
 	M(latr_hint_unseen)	\
 	M(latr_hint_unpaid)	\
-	M(latr_on_untracked)
+	M(latr_on_untracked)	\
+	M(sharers_unnoted)	\
+	M(sharers_no_second_look)	\
+	M(sharers_copies_stay)	\
+	M(sharers_behind_unseen)	\
+	M(sharers_range_only)	\
+	M(sharers_leave_unflushed)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {
@@ -139,6 +145,7 @@ extern u64 cf_first_generation;
 extern u64 cf_arena_size;
 extern u32 cf_id_max;
 extern u32 cf_tickless_cpu;
+extern u32 sharers_fill_delay_us;
 
 static inline bool cf_mutated(enum cf_mutation m)
 {

@@ -14,12 +14,20 @@
 #include "core/core.h"
 #include "fpr/fpr.h"
 #include "latr/latr.h"
+#include "sharers/sharers.h"
 
 /* Nothing where it was not built. */
 static void __init cf_latr_enable(bool on)
 {
 #ifdef CONFIG_CEASEFIRE_LATR
 	latr_enabled = on ? LATR_ALWAYS : LATR_NEVER;
+#endif
+}
+
+static void __init cf_sharers_enable(bool on)
+{
+#ifdef CONFIG_CEASEFIRE_SHARERS
+	sharers_enabled = on ? SHARERS_ALWAYS : SHARERS_NEVER;
 #endif
 }
 
@@ -33,13 +41,16 @@ static int __init ceasefire_setup(char *str)
 
 	fpr_enabled = false;
 	cf_latr_enable(false);
+	cf_sharers_enable(false);
 	while ((name = strsep(&str, ","))) {
 		if (!strcmp(name, "fpr"))
 			fpr_enabled = true;
 		else if (!strcmp(name, "latr"))
 			cf_latr_enable(true);
+		else if (!strcmp(name, "sharers"))
+			cf_sharers_enable(true);
 		else if (*name && strcmp(name, "off"))
-			pr_warn("ceasefire: unknown mechanism '%s', known: fpr, latr\n",
+			pr_warn("ceasefire: unknown mechanism '%s', known: fpr, latr, sharers\n",
 				name);
 	}
 	return 1;
@@ -49,8 +60,10 @@ __setup("ceasefire=", ceasefire_setup);
 static ssize_t features_show(struct kobject *kobj, struct kobj_attribute *attr,
 			     char *buf)
 {
-	return sysfs_emit(buf, "fpr%s\n",
-			  IS_ENABLED(CONFIG_CEASEFIRE_LATR) ? " latr" : "");
+	return sysfs_emit(buf, "fpr%s%s\n",
+			  IS_ENABLED(CONFIG_CEASEFIRE_LATR) ? " latr" : "",
+			  IS_ENABLED(CONFIG_CEASEFIRE_SHARERS) ? " sharers" :
+								 "");
 }
 
 static struct kobj_attribute features_attr = __ATTR_RO(features);
@@ -216,31 +229,34 @@ static const struct attribute_group fpr_group = {
 	.attrs = fpr_attrs,
 };
 
+/* As the switches of transparent huge pages: all, the chosen one in brackets. */
+static const char * const cf_whom_names[] = { "never", "ask", "always" };
+
+static ssize_t __maybe_unused cf_whom_show(char *buf, int now)
+{
+	int i, len = 0;
+
+	for (i = 0; i < ARRAY_SIZE(cf_whom_names); i++)
+		len += sysfs_emit_at(buf, len, i == now ? "%s[%s]" : "%s%s",
+				     i ? " " : "", cf_whom_names[i]);
+	return len + sysfs_emit_at(buf, len, "\n");
+}
+
 #ifdef CONFIG_CEASEFIRE_LATR
 
-static const char * const latr_names[] = {
-	[LATR_NEVER] = "never",
-	[LATR_ASK] = "ask",
-	[LATR_ALWAYS] = "always",
-};
+static_assert(LATR_NEVER == 0 && LATR_ASK == 1 && LATR_ALWAYS == 2);
 
-/* As the switches of transparent huge pages: all, the chosen one in brackets. */
 static ssize_t latr_enabled_show(struct kobject *kobj,
 				 struct kobj_attribute *attr, char *buf)
 {
-	int i, now = READ_ONCE(latr_enabled), len = 0;
-
-	for (i = 0; i < ARRAY_SIZE(latr_names); i++)
-		len += sysfs_emit_at(buf, len, i == now ? "%s[%s]" : "%s%s",
-				     i ? " " : "", latr_names[i]);
-	return len + sysfs_emit_at(buf, len, "\n");
+	return cf_whom_show(buf, READ_ONCE(latr_enabled));
 }
 
 static ssize_t latr_enabled_store(struct kobject *kobj,
 				  struct kobj_attribute *attr, const char *buf,
 				  size_t count)
 {
-	int chosen = sysfs_match_string(latr_names, buf);
+	int chosen = sysfs_match_string(cf_whom_names, buf);
 
 	if (chosen < 0)
 		return chosen;
@@ -269,11 +285,51 @@ static const struct attribute_group latr_group = {
 
 #endif /* CONFIG_CEASEFIRE_LATR */
 
+#ifdef CONFIG_CEASEFIRE_SHARERS
+
+static_assert(SHARERS_NEVER == 0 && SHARERS_ASK == 1 && SHARERS_ALWAYS == 2);
+
+static ssize_t sharers_enabled_show(struct kobject *kobj,
+				    struct kobj_attribute *attr, char *buf)
+{
+	return cf_whom_show(buf, READ_ONCE(sharers_enabled));
+}
+
+static ssize_t sharers_enabled_store(struct kobject *kobj,
+				     struct kobj_attribute *attr,
+				     const char *buf, size_t count)
+{
+	int chosen = sysfs_match_string(cf_whom_names, buf);
+
+	if (chosen < 0)
+		return chosen;
+	sharers_enable(chosen);
+	return count;
+}
+
+static struct kobj_attribute sharers_enabled_attr =
+	__ATTR(enabled, 0644, sharers_enabled_show, sharers_enabled_store);
+
+static struct attribute *sharers_attrs[] = {
+	&sharers_enabled_attr.attr,
+	NULL,
+};
+
+static const struct attribute_group sharers_group = {
+	.name = "sharers",
+	.attrs = sharers_attrs,
+};
+
+#endif /* CONFIG_CEASEFIRE_SHARERS */
+
 static const struct attribute_group *ceasefire_groups[] = {
 	&ceasefire_group,
 	&fpr_group,
 #ifdef CONFIG_CEASEFIRE_LATR
 	&latr_group,
+#endif
+#ifdef CONFIG_CEASEFIRE_SHARERS
+	&sharers_group,
 #endif
 	NULL,
 };

@@ -81,4 +81,27 @@
 #define PR_LATR_SET		1
 #define PR_LATR_GET		2
 
+/*
+ * prctl(PR_SHARERS, operation, arg3, 0, 0): CPUs note what they use of a process.
+ *
+ * PR_SHARERS_SET, on (0 or 1): from its second thread on, each CPU that runs the
+ * process has upper page tables of its own, and a TLB flush, whatever it is for,
+ * interrupts only CPUs that have used its range. Nothing else changes, but for
+ * a short fault when a CPU uses a region of 2 MiB for the first time. Real-time
+ * processes and those whose memory is locked (mlockall()) are left as they are.
+ * Of the address space: also of the parent between vfork() and execve(). Inherited
+ * over fork() and execve(); a program that gains privileges by execve() starts
+ * without.
+ *
+ * PR_SHARERS_GET, pointer: stores it as unsigned int.
+ *
+ * Returns 0, or -1 with errno EBUSY: the process has several threads already, so it
+ * begins with the next execve(); EINVAL: unknown operation or value, unused
+ * arguments that are not 0, or a kernel without sharers; EPERM: sharers/enabled is
+ * "never"; EFAULT: bad pointer.
+ */
+#define PR_SHARERS		0x53485253
+#define PR_SHARERS_SET		1
+#define PR_SHARERS_GET		2
+
 #endif /* _UAPI_LINUX_CEASEFIRE_H */

@@ -46,7 +46,6 @@
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/vmstat.h>
-#include <linux/vmstat.h>
 
 #include <asm/tlbflush.h>
 

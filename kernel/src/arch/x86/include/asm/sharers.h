@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Hooks of sharers in arch/x86/mm: which root a CPU loads, faults, flushes.
+ * arch/x86/mm/sharers/sharers.h has what it is about.
+ */
+#ifndef _ASM_X86_SHARERS_H
+#define _ASM_X86_SHARERS_H
+
+#include <linux/ceasefire_sharers.h>
+#include <linux/irqflags.h>
+#include <linux/mm_types.h>
+#include <linux/sched.h>
+
+struct flush_tlb_info;
+struct mmu_gather;
+struct pt_regs;
+
+/* What a fault on a user address was for. */
+enum sharers_fault {
+	SHARERS_GO_ON,		/* not for us */
+	SHARERS_RETRY,		/* done: the access may succeed now */
+	SHARERS_AGAIN,		/* not for us now, but when it was handled */
+};
+
+#ifdef CONFIG_CEASEFIRE_SHARERS
+
+pgd_t *__sharers_root(struct mm_struct *mm);
+bool __sharers_behind(struct mm_struct *mm);
+void __sharers_switch(struct mm_struct *mm, bool *need_flush);
+bool __sharers_flush(struct mm_struct *mm, unsigned long start,
+		     unsigned long end, unsigned int stride_shift,
+		     bool freed_tables);
+void __sharers_flush_here(const struct flush_tlb_info *info);
+enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
+				   unsigned long error_code,
+				   unsigned long addr);
+
+/* The root that this CPU has or is to have in CR3 for @mm. Interrupts off. */
+static inline pgd_t *sharers_root(struct mm_struct *mm)
+{
+	return unlikely(mm->context.sharers) ? __sharers_root(mm) : mm->pgd;
+}
+
+/* Was a flush asked of this CPU that it has not done, while it was lazy? */
+static inline bool sharers_behind(struct mm_struct *mm)
+{
+	return unlikely(mm->context.sharers) && __sharers_behind(mm);
+}
+
+/*
+ * switch_mm_irqs_off(): this CPU is about to load the root of @mm, is in
+ * mm_cpumask, and that is visible.
+ */
+static inline void sharers_switch(struct mm_struct *mm, bool *need_flush)
+{
+	if (unlikely(READ_ONCE(mm->context.sharers)))
+		__sharers_switch(mm, need_flush);
+}
+
+/* flush_tlb_mm_range(): true if it was done, by those who can hold an entry. */
+static inline bool sharers_flush(struct mm_struct *mm, unsigned long start,
+				 unsigned long end, unsigned int stride_shift,
+				 bool freed_tables)
+{
+	return unlikely(READ_ONCE(mm->context.sharers)) &&
+	       __sharers_flush(mm, start, end, stride_shift, freed_tables);
+}
+
+/* flush_tlb_func(): true if it is one of those. A macro: the structure is not known. */
+#define sharers_flush_here(info)					\
+	(unlikely((info)->sharers) && (__sharers_flush_here(info), true))
+
+/* handle_page_fault(), before the fault is handled; interrupts are off. */
+static inline enum sharers_fault sharers_fault(struct pt_regs *regs,
+					       unsigned long error_code,
+					       unsigned long addr)
+{
+	struct mm_struct *mm = current->mm;
+
+	return mm && unlikely(mm->context.sharers) ?
+	       __sharers_fault(mm, regs, error_code, addr) : SHARERS_GO_ON;
+}
+
+/* The same when it was handled, where that is worth it: saves a second fault. */
+static inline void sharers_fault_again(struct pt_regs *regs,
+				       unsigned long error_code,
+				       unsigned long addr)
+{
+	local_irq_disable();
+	__sharers_fault(current->mm, regs, error_code, addr);
+}
+
+/*
+ * Tables are freed by RCU: those that walk them with interrupts off, as GUP and a
+ * fill do, are not waited for by an interrupt. A macro, for the same reason.
+ */
+#define sharers_remove_table(tlb, table)				\
+	(unlikely((tlb)->mm->context.sharers) &&			\
+	 (tlb_remove_table(tlb, table), true))
+
+#else
+
+#define sharers_root(mm)	((mm)->pgd)
+#define sharers_behind(mm)	false
+#define sharers_switch(mm, need_flush) ((void)0)
+#define sharers_flush(mm, start, end, stride_shift, freed_tables) false
+#define sharers_flush_here(info) false
+#define sharers_fault(regs, error_code, addr) SHARERS_GO_ON
+#define sharers_fault_again(regs, error_code, addr) ((void)0)
+#define sharers_remove_table(tlb, table) false
+
+#endif /* CONFIG_CEASEFIRE_SHARERS */
+
+#endif /* _ASM_X86_SHARERS_H */

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The copy of a CPU: a root with the kernel's half as in any other, and tables down
+ * to those of PMDs, made when the CPU first gets there.
+ *
+ * Tables are added by the CPU itself, with interrupts off, and none is freed before
+ * all of them are: so others may walk the copy of a CPU at any time. A root is on
+ * pgd_list, so that it gets what is changed in the kernel's half.
+ *
+ * They count as page tables of the process (pgtables_bytes) and are charged to it.
+ *
+ * Locks: pgd_lock for the list. Callers: cpu.c, fault.c, withdraw.c, leave.c.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include <asm/pgalloc.h>
+#include <asm/tlbflush.h>
+
+#include "sharers.h"
+
+/* Below the root, with five levels. */
+#define SHARERS_LEVELS	3
+
+struct sharers_tables {
+	unsigned int nr;
+	struct ptdesc *table[SHARERS_LEVELS];
+};
+
+static struct ptdesc *sharers_table_alloc(struct mm_struct *mm)
+{
+	struct ptdesc *table = pagetable_alloc(GFP_PGTABLE_USER, 0);
+
+	if (!table)
+		return NULL;
+	pagetable_pud_ctor(table);
+	mm_inc_nr_puds(mm);
+	return table;
+}
+
+static void sharers_table_free(struct mm_struct *mm, struct ptdesc *table)
+{
+	mm_dec_nr_puds(mm);
+	pagetable_pud_dtor(table);
+	pagetable_free(table);
+}
+
+/* As pgd_ctor(), with what is special in the kernel's half of this process. */
+static void sharers_root_ctor(struct mm_struct *mm, pgd_t *root)
+{
+	struct ptdesc *table = virt_to_ptdesc(root);
+
+	spin_lock(&pgd_lock);
+	clone_pgd_range(root + KERNEL_PGD_BOUNDARY,
+			mm->pgd + KERNEL_PGD_BOUNDARY, KERNEL_PGD_PTRS);
+	table->pt_mm = mm;
+	list_add(&table->pt_list, &pgd_list);
+	spin_unlock(&pgd_lock);
+}
+
+static void sharers_root_dtor(pgd_t *root)
+{
+	spin_lock(&pgd_lock);
+	list_del(&virt_to_ptdesc(root)->pt_list);
+	spin_unlock(&pgd_lock);
+}
+
+/**
+ * sharers_cpu_alloc() - an empty copy, which no CPU has yet
+ * @mm: the process
+ *
+ * Context: may sleep.
+ * Return: the copy, or NULL without memory.
+ */
+struct sharers_cpu *sharers_cpu_alloc(struct mm_struct *mm)
+{
+	struct sharers_cpu *sc = kzalloc(sizeof(*sc), GFP_KERNEL_ACCOUNT);
+
+	if (!sc)
+		return NULL;
+	sc->root = (pgd_t *)__get_free_pages(GFP_PGTABLE_USER,
+					     PGD_ALLOCATION_ORDER);
+	if (!sc->root) {
+		kfree(sc);
+		return NULL;
+	}
+	sharers_root_ctor(mm, sc->root);
+	sc->cpu = -1;
+	INIT_LIST_HEAD(&sc->tables);
+	return sc;
+}
+
+/**
+ * sharers_cpu_free() - free a copy
+ * @mm: the process
+ * @sc: the copy; no CPU has the root loaded, and nobody looks at the tables
+ */
+void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc)
+{
+	struct ptdesc *table, *next;
+
+	list_for_each_entry_safe(table, next, &sc->tables, pt_list)
+		sharers_table_free(mm, table);
+	sharers_root_dtor(sc->root);
+	free_pages((unsigned long)sc->root, PGD_ALLOCATION_ORDER);
+	kfree(sc);
+}
+
+/* The next table that was brought, zeroed before it is linked; or NULL. */
+static unsigned long sharers_tables_take(struct sharers_cpu *sc,
+					 struct sharers_tables *stock)
+{
+	struct ptdesc *table;
+
+	if (!stock || !stock->nr)
+		return 0;
+	table = stock->table[--stock->nr];
+	list_add(&table->pt_list, &sc->tables);
+	/* Others may walk here as soon as it is linked. */
+	smp_wmb();
+	return __pa(ptdesc_address(table)) | _PAGE_TABLE;
+}
+
+/* The entry of a copy, with tables from @stock where they are missing. */
+static pmd_t *sharers_copy_walk(struct sharers_cpu *sc, unsigned long addr,
+				struct sharers_tables *stock)
+{
+	pgd_t *pgd = pgd_offset_pgd(sc->root, addr);
+	unsigned long table;
+	p4d_t *p4d;
+	pud_t *pud;
+
+	if (pgd_none(READ_ONCE(*pgd))) {
+		table = sharers_tables_take(sc, stock);
+		if (!table)
+			return NULL;
+		set_pgd(pgd, __pgd(table));
+	}
+	p4d = p4d_offset(pgd, addr);
+	if (p4d_none(READ_ONCE(*p4d))) {
+		table = sharers_tables_take(sc, stock);
+		if (!table)
+			return NULL;
+		set_p4d(p4d, __p4d(table));
+	}
+	pud = pud_offset(p4d, addr);
+	if (pud_none(READ_ONCE(*pud))) {
+		table = sharers_tables_take(sc, stock);
+		if (!table)
+			return NULL;
+		set_pud(pud, __pud(table));
+	}
+	return pmd_offset(pud, addr);
+}
+
+/**
+ * sharers_copy() - the entry of a copy for a region
+ * @sc: the copy of any CPU
+ * @addr: an address of the region
+ *
+ * Return: where it is, or NULL: a table is missing.
+ */
+pmd_t *sharers_copy(struct sharers_cpu *sc, unsigned long addr)
+{
+	return sharers_copy_walk(sc, addr, NULL);
+}
+
+/**
+ * sharers_copy_make() - see to it that the copy of this CPU has an entry
+ * @mm: the current process
+ * @s: of the process
+ * @addr: an address of the region
+ *
+ * Context: interrupts off; on meanwhile, so that the CPU may be another one then.
+ * May sleep.
+ */
+bool sharers_copy_make(struct mm_struct *mm, struct sharers *s,
+		       unsigned long addr)
+{
+	struct sharers_tables stock = { };
+	struct sharers_cpu *sc;
+	bool made;
+
+	local_irq_enable();
+	made = sharers_mask_make(s, addr);
+	while (made && stock.nr < SHARERS_LEVELS - !pgtable_l5_enabled()) {
+		stock.table[stock.nr] = sharers_table_alloc(mm);
+		made = stock.table[stock.nr];
+		stock.nr += made;
+	}
+	local_irq_disable();
+	sc = sharers_here(s);
+	if (made && sc)
+		sharers_copy_walk(sc, addr, &stock);
+	if (stock.nr) {
+		local_irq_enable();
+		while (stock.nr)
+			sharers_table_free(mm, stock.table[--stock.nr]);
+		local_irq_disable();
+	}
+	return made;
+}
+
+/**
+ * sharers_copy_clear() - a copy leads to a region no more
+ * @sc: the copy of any CPU
+ * @addr: an address of the region
+ */
+void sharers_copy_clear(struct sharers_cpu *sc, unsigned long addr)
+{
+	pmd_t *pmd = sharers_copy(sc, addr);
+
+	/* Its CPU sets bits in it, and fills it. */
+	if (pmd && pmd_val(READ_ONCE(*pmd)))
+		xchg(&pmd->pmd, 0);
+}

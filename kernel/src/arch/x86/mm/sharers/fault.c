@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A fault on a user address, in a process whose CPUs have copies: is it only that
+ * this CPU was not here before?
+ *
+ * It is the first thing that a fault does, with interrupts off, takes no lock, and
+ * is right in any context: in NMIs, and where faults are disabled, it makes no
+ * tables. What it cannot do there the canonical root does, or else such an access
+ * would never succeed.
+ *
+ * Canonical tables are walked as GUP does it without locks: interrupts are off, so
+ * none is freed (RCU), and the entry is looked at again when the copy has it.
+ *
+ * An NMI may come at any time, and fill as well. Within a fill it sets the same bit
+ * and entry, or one that the fill then replaces by the same; what was withdrawn
+ * meanwhile it does not find. It fills nothing while its CPU leaves regions.
+ *
+ * Locks: none. Caller: handle_page_fault().
+ */
+#include <linux/delay.h>
+#include <linux/hardirq.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/uaccess.h>
+#include <linux/vmstat.h>
+
+#include <asm/ptrace.h>
+#include <asm/tlbflush.h>
+#include <asm/trap_pf.h>
+
+#include "../../../../mm/ceasefire/mutate.h"
+#include "sharers.h"
+
+/* What came of an attempt to fill. */
+enum sharers_filled {
+	SHARERS_NOTHING,	/* the canonical tables lead nowhere */
+	SHARERS_FILLED,
+	SHARERS_KNOWN,		/* there was nothing to fill */
+	SHARERS_NO_TABLES,	/* of the copy */
+	SHARERS_TOO_LARGE,	/* an entry above those that are copied */
+	SHARERS_RACED,		/* the canonical entry changed meanwhile */
+};
+
+/* Where the canonical tables lead; @large: no further than above. */
+static pmd_t *sharers_canonical(struct mm_struct *mm, unsigned long addr,
+				bool *large)
+{
+	pgd_t *pgd = pgd_offset(mm, addr);
+	p4d_t *p4d, p4d_now;
+	pud_t *pud, pud_now;
+
+	*large = false;
+	if (pgd_none(READ_ONCE(*pgd)))
+		return NULL;
+	p4d = p4d_offset(pgd, addr);
+	p4d_now = READ_ONCE(*p4d);
+	if (p4d_none(p4d_now))
+		return NULL;
+	pud = (pud_t *)p4d_pgtable(p4d_now) + pud_index(addr);
+	pud_now = READ_ONCE(*pud);
+	if (pud_none(pud_now))
+		return NULL;
+	*large = !pud_present(pud_now) || pud_leaf(pud_now);
+	return *large ? NULL : pud_pgtable(pud_now) + pmd_index(addr);
+}
+
+/*
+ * What a copy has of a huge entry. The bits that hardware would set now are set in
+ * the canonical one, as hardware does: only while it is what was looked at.
+ * Returns false if it changed.
+ */
+static bool sharers_copy_huge(pmd_t *from, pmd_t *entry, bool write, pmd_t *copy)
+{
+	pmdval_t old = pmd_val(*entry), new = old | _PAGE_ACCESSED;
+
+	if (write && pmd_write(*entry))
+		new |= _PAGE_DIRTY;
+	if (new != old && !try_cmpxchg(&from->pmd, &old, new))
+		return false;
+	*entry = __pmd(new);
+	*copy = pmd_dirty(*entry) ? *entry : __pmd(new & ~(pmdval_t)_PAGE_RW);
+	return true;
+}
+
+/* Is the entry in the copy all that the access can have from here? */
+static bool sharers_is_known(pmd_t copy, unsigned long error_code)
+{
+	return sharers_is_walked(copy) &&
+	       !(pmd_leaf(copy) && error_code & X86_PF_WRITE &&
+		 !pmd_write(copy));
+}
+
+/* A CPU is noted before it can walk (I12). */
+static void sharers_note(unsigned long *mask, unsigned int slot)
+{
+	CF_MUTATION(sharers_unnoted, return);
+	sharers_mask_set(mask, slot);
+}
+
+/* Of a table only where it is matters; other CPUs may set bits in its entry. */
+static bool sharers_has_changed(pmd_t then, pmd_t now)
+{
+	CF_MUTATION(sharers_no_second_look, return false);
+	return pmd_leaf(then) ? pmd_val(then) != pmd_val(now) :
+				!sharers_is_walked(now) || pmd_leaf(now) ||
+				pmd_pfn(then) != pmd_pfn(now);
+}
+
+/* Nobody changes where a canonical entry leads without taking it from the copies. */
+static void sharers_check(pmd_t old, pmd_t new)
+{
+	VM_WARN_ON_ONCE(sharers_is_walked(old) &&
+			(pmd_leaf(old) != pmd_leaf(new) ||
+			 pmd_pfn(old) != pmd_pfn(new)));
+}
+
+/* Debug builds: makes the time between the first look and the note long. */
+static void sharers_fill_pause(void)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u32 us = READ_ONCE(sharers_fill_delay_us);
+
+	if (us && !in_nmi())
+		mdelay(us / USEC_PER_MSEC);
+#endif
+}
+
+/* Fill the entry of this CPU's copy for a region; interrupts are off. */
+static enum sharers_filled sharers_fill(struct sharers *s,
+					struct sharers_cpu *sc,
+					unsigned long error_code,
+					unsigned long addr)
+{
+	pmd_t *from, *to, entry, copy;
+	unsigned long *mask;
+	bool large;
+
+	from = sharers_canonical(s->mm, addr, &large);
+	if (large)
+		return SHARERS_TOO_LARGE;
+	if (!from)
+		return SHARERS_NOTHING;
+	entry = READ_ONCE(*from);
+	if (!sharers_is_walked(entry))
+		return SHARERS_NOTHING;
+	to = sharers_copy(sc, addr);
+	mask = sharers_mask(s, addr);
+	if (!to || !mask)
+		return SHARERS_NO_TABLES;
+	copy = entry;
+	if (pmd_leaf(entry) &&
+	    !sharers_copy_huge(from, &entry, error_code & X86_PF_WRITE, &copy))
+		return SHARERS_RACED;
+	if (pmd_val(READ_ONCE(*to)) == pmd_val(copy))
+		return SHARERS_KNOWN;
+
+	sharers_check(READ_ONCE(*to), copy);
+	sharers_fill_pause();
+	sharers_note(mask, sc->slot);
+	WRITE_ONCE(*to, copy);
+	/* The entry before the second look at the canonical one. */
+	smp_mb();
+	if (unlikely(sharers_has_changed(entry, READ_ONCE(*from)))) {
+		WRITE_ONCE(*to, __pmd(0));
+		/* Everything: the table may have had valid entries still. */
+		flush_tlb_local();
+		return SHARERS_RACED;
+	}
+	/* The root was loaded with a flush; an NMI may come before that. */
+	if (!in_nmi() && cpumask_test_cpu(sc->cpu, s->unconfined))
+		cpumask_clear_cpu(sc->cpu, s->unconfined);
+	return SHARERS_FILLED;
+}
+
+/* Does the region lead to what the access wants, or does the fault go on? */
+static bool sharers_was_only_that(pmd_t entry, unsigned long error_code,
+				  unsigned long addr)
+{
+	pte_t pte;
+
+	if (pmd_leaf(entry))
+		return true;
+	pte = ptep_get(pte_offset_kernel(&entry, addr));
+	return pte_present(pte) &&
+	       (!(error_code & X86_PF_WRITE) || pte_write(pte));
+}
+
+/* May a fault sleep here? As do_user_addr_fault() sees it. */
+static bool sharers_may_sleep(struct mm_struct *mm, struct pt_regs *regs)
+{
+	return current->mm == mm && !faulthandler_disabled() &&
+	       (user_mode(regs) || regs->flags & X86_EFLAGS_IF);
+}
+
+/* Fill, with tables where they are missing and may be made. */
+static enum sharers_filled sharers_fill_any(struct sharers *s,
+					    struct pt_regs *regs,
+					    unsigned long error_code,
+					    unsigned long addr)
+{
+	struct sharers_cpu *sc = sharers_here(s);
+	enum sharers_filled filled;
+
+	filled = sharers_fill(s, sc, error_code, addr);
+	if (filled != SHARERS_NO_TABLES || !sharers_may_sleep(s->mm, regs) ||
+	    !sharers_copy_make(s->mm, s, addr))
+		return filled;
+	/* This may be another CPU now. */
+	sc = sharers_here(s);
+	return sc && sc->confined ? sharers_fill(s, sc, error_code, addr) :
+				    SHARERS_RACED;
+}
+
+/**
+ * __sharers_fault() - a fault on a user address
+ * @mm: the current process, which has copies
+ * @regs: of the access
+ * @error_code: of the fault
+ * @addr: the address
+ *
+ * Context: interrupts off, also when it returns; may be on meanwhile.
+ * Return: what the caller does next.
+ */
+enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
+				   unsigned long error_code,
+				   unsigned long addr)
+{
+	struct sharers *s = mm->context.sharers;
+	struct sharers_cpu *sc = sharers_here(s);
+	pmd_t *copy;
+
+	/* Somebody else's address space is loaded here, or none for sure. */
+	if (this_cpu_read(cpu_tlbstate.loaded_mm) != mm ||
+	    !sc || !sc->confined || sc->leaving)
+		return SHARERS_GO_ON;
+	copy = sharers_copy(sc, addr);
+	if (copy && sharers_is_known(READ_ONCE(*copy), error_code))
+		return SHARERS_GO_ON;
+
+	switch (sharers_fill_any(s, regs, error_code, addr)) {
+	case SHARERS_NOTHING:
+		return SHARERS_AGAIN;
+	case SHARERS_FILLED:
+		count_vm_event(SHARERS_FILL);
+		copy = sharers_copy(sharers_here(s), addr);
+		if (!sharers_was_only_that(READ_ONCE(*copy), error_code, addr))
+			return SHARERS_GO_ON;
+		count_vm_event(SHARERS_FILL_ONLY);
+		return SHARERS_RETRY;
+	case SHARERS_KNOWN:
+		return SHARERS_GO_ON;
+	case SHARERS_RACED:
+		count_vm_event(SHARERS_FILL_RACE);
+		return SHARERS_RETRY;
+	case SHARERS_NO_TABLES:
+	case SHARERS_TOO_LARGE:
+		break;
+	}
+	if (in_nmi())
+		return SHARERS_GO_ON;
+	sc = sharers_here(s);
+	if (sc && sc->confined)
+		sharers_unconfine(s, sc);
+	return SHARERS_RETRY;
+}

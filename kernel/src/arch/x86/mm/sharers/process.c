@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Processes that get copies, and lose them.
+ *
+ * A process gets copies when its second thread is made, if it is one of those that
+ * want them; one with a single thread interrupts nobody, and pays nothing. All CPUs
+ * count as unconfined then, and each one is confined when it switches to the
+ * process, or at its tick. So it does not matter who runs the process meanwhile:
+ * kthread_use_mm(), a CPU in lazy mode, another thread.
+ *
+ * What a withdrawal has to know is in sharers_withdraw(): either it sees that there
+ * are copies, or the first fill sees the entry that it has cleared.
+ *
+ * Slots are made in advance, as many as there are threads, since a CPU that switches
+ * to a process cannot allocate. Where threads have been on more CPUs, ticks ask for
+ * one more.
+ *
+ * Without copies are: processes whose memory is locked and real-time ones, which
+ * want no new faults; those with an LDT where user space has page tables of its
+ * own, which are not those of the copies; and all of them where flushes are a
+ * matter of the hypervisor and go by the root.
+ *
+ * Locks: sharers_list_lock. Callers: copy_mm(), pgd_free(), ticks, switches.
+ */
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/rt.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+
+#include <asm/hypervisor.h>
+#include <asm/mmu_context.h>
+#include <asm/tlbflush.h>
+
+#include "../../../../mm/ceasefire/sharers/sharers.h"
+#include "sharers.h"
+
+bool sharers_used;
+
+/* All processes that have copies. */
+static LIST_HEAD(sharers_list);
+static DEFINE_SPINLOCK(sharers_list_lock);
+
+/* Can this machine have copies? */
+static bool sharers_possible(void)
+{
+	return !cpu_feature_enabled(X86_FEATURE_XENPV) &&
+	       !hypervisor_is_type(X86_HYPER_MS_HYPERV);
+}
+
+/* One more slot; true if there is one. */
+static bool sharers_add(struct sharers *s)
+{
+	struct sharers_cpu *sc = sharers_cpu_alloc(s->mm);
+	bool added = false;
+
+	if (!sc)
+		return false;
+	raw_spin_lock_irq(&s->lock);
+	if (s->nr < SHARERS_SLOTS) {
+		sc->slot = s->nr;
+		s->slots[s->nr++] = sc;
+		added = true;
+	}
+	raw_spin_unlock_irq(&s->lock);
+	if (!added)
+		sharers_cpu_free(s->mm, sc);
+	return added;
+}
+
+static void sharers_add_one(struct work_struct *work)
+{
+	struct sharers *s = container_of(work, struct sharers, more);
+	struct mm_struct *mm = s->mm;
+
+	if (READ_ONCE(s->nr) == READ_ONCE(s->taken))
+		sharers_add(s);
+	/* May be the last one: the process is gone, and so is @s. */
+	mmdrop(mm);
+}
+
+/**
+ * sharers_want_more() - a CPU runs a process, and there is no slot for it
+ * @s: of the process
+ *
+ * Context: hard interrupt; the process is loaded.
+ */
+void sharers_want_more(struct sharers *s)
+{
+	if (READ_ONCE(s->nr) == SHARERS_SLOTS || work_pending(&s->more))
+		return;
+	mmgrab(s->mm);
+	if (!schedule_work(&s->more))
+		mmdrop(s->mm);
+}
+
+static struct sharers *sharers_alloc(struct mm_struct *mm)
+{
+	struct sharers *s = kzalloc(struct_size(s, cpu, nr_cpu_ids),
+				    GFP_KERNEL_ACCOUNT);
+
+	if (!s)
+		return NULL;
+	if (!zalloc_cpumask_var(&s->unconfined, GFP_KERNEL_ACCOUNT)) {
+		kfree(s);
+		return NULL;
+	}
+	s->mm = mm;
+	s->stopped = true;
+	xa_init_flags(&s->masks, XA_FLAGS_LOCK_IRQ);
+	raw_spin_lock_init(&s->lock);
+	INIT_WORK(&s->more, sharers_add_one);
+	return s;
+}
+
+static void sharers_free(struct sharers *s)
+{
+	while (s->nr)
+		sharers_cpu_free(s->mm, s->slots[--s->nr]);
+	sharers_mask_free(s);
+	free_cpumask_var(s->unconfined);
+	kfree(s);
+}
+
+/* Does the process do without copies, for reasons of its own? */
+static bool sharers_excludes(struct mm_struct *mm)
+{
+	if (mm->def_flags & VM_LOCKED || rt_task(current))
+		return true;
+#ifdef CONFIG_MODIFY_LDT_SYSCALL
+	if (cpu_feature_enabled(X86_FEATURE_PTI) &&
+	    READ_ONCE(mm->context.ldt))
+		return true;
+#endif
+	return false;
+}
+
+/*
+ * From here on flushes go by what is noted. Whoever runs the process has the
+ * canonical root, and is unconfined:
+ *
+ *   start				a CPU that switches to the process
+ *   context.sharers = s		mm_cpumask |= c
+ *   (locked)				(locked)
+ *   unconfined |= mm_cpumask		context.sharers?
+ *   barrier				unconfined |= c
+ *   stopped = false
+ *
+ * Until then flushes go to all, as ever.
+ */
+static void sharers_start(struct sharers *s)
+{
+	int cpu;
+
+	for_each_cpu(cpu, mm_cpumask(s->mm))
+		cpumask_set_cpu(cpu, s->unconfined);
+	smp_mb();
+	WRITE_ONCE(s->stopped, false);
+}
+
+static struct sharers *sharers_begin(struct mm_struct *mm)
+{
+	struct sharers *s;
+
+	if (!sharers_possible() || sharers_excludes(mm))
+		return NULL;
+	s = sharers_alloc(mm);
+	if (!s)
+		return NULL;
+	if (cmpxchg(&mm->context.sharers, NULL, s)) {
+		sharers_free(s);
+		return mm->context.sharers;
+	}
+	WRITE_ONCE(sharers_used, true);
+	spin_lock(&sharers_list_lock);
+	list_add(&s->list, &sharers_list);
+	spin_unlock(&sharers_list_lock);
+	sharers_start(s);
+	return s;
+}
+
+/**
+ * __sharers_thread() - one more thread of a process is made
+ * @mm: the process, the current one, which wants copies
+ *
+ * Context: may sleep.
+ */
+void __sharers_thread(struct mm_struct *mm)
+{
+	struct sharers *s = READ_ONCE(mm->context.sharers) ?:
+			    sharers_begin(mm);
+	unsigned int want;
+
+	if (!s || READ_ONCE(s->stopped))
+		return;
+	want = min3((unsigned int)atomic_read(&mm->mm_users) + 1,
+		    num_online_cpus(), (unsigned int)SHARERS_SLOTS);
+	while (READ_ONCE(s->nr) < want && sharers_add(s))
+		;
+	/* This CPU need not wait for its tick. */
+	local_irq_disable();
+	__sharers_tick();
+	local_irq_enable();
+}
+
+/**
+ * __sharers_exit() - a process is gone
+ * @mm: the process
+ *
+ * Context: any; nobody has a root of it loaded.
+ */
+void __sharers_exit(struct mm_struct *mm)
+{
+	struct sharers *s = mm->context.sharers;
+
+	spin_lock(&sharers_list_lock);
+	list_del(&s->list);
+	spin_unlock(&sharers_list_lock);
+	sharers_free(s);
+	mm->context.sharers = NULL;
+}
+
+static void sharers_stop_here(void *info)
+{
+	struct mm_struct *mm = info;
+	struct sharers *s = mm->context.sharers;
+	struct sharers_cpu *sc = sharers_here(s);
+
+	if (this_cpu_read(cpu_tlbstate.loaded_mm) == mm && sc && sc->confined)
+		sharers_unconfine(s, sc);
+}
+
+/**
+ * sharers_stop() - a process goes on without copies
+ * @mm: the process, with a reference
+ *
+ * CPUs that run it are interrupted; one that comes later loads the canonical root,
+ * with a flush.
+ *
+ * Context: may sleep.
+ */
+void sharers_stop(struct mm_struct *mm)
+{
+	struct sharers *s = READ_ONCE(mm->context.sharers);
+
+	if (!s)
+		return;
+	WRITE_ONCE(s->stopped, true);
+	/* Who switches to it now sees that, or is in the mask. */
+	smp_mb();
+	preempt_disable();
+	on_each_cpu_mask(mm_cpumask(mm), sharers_stop_here, mm, true);
+	preempt_enable();
+}
+
+/**
+ * sharers_stop_all() - all processes go on without copies
+ *
+ * Context: may sleep.
+ */
+void sharers_stop_all(void)
+{
+	struct mm_struct *mm;
+	struct sharers *s;
+
+	do {
+		mm = NULL;
+		spin_lock(&sharers_list_lock);
+		list_for_each_entry(s, &sharers_list, list)
+			if (!READ_ONCE(s->stopped) && mmget_not_zero(s->mm)) {
+				mm = s->mm;
+				break;
+			}
+		spin_unlock(&sharers_list_lock);
+		if (mm) {
+			sharers_stop(mm);
+			mmput(mm);
+		}
+	} while (mm);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Sharers: which CPUs can hold a translation, exactly, for each region of 2 MiB.
+ *
+ * A CPU that runs a process of this kind walks a copy of its own of the upper page
+ * tables, from the root down to the tables of PMDs, which starts empty. The tables
+ * of PTEs are shared: a copy leads to them. All software goes on with the
+ * tables from mm->pgd, the canonical ones; only hardware walks a copy. The first
+ * access of a CPU to a region faults, the CPU is noted for the region, and then
+ * gets the entry. Whoever is not noted cannot have walked there, so a flush goes to
+ * those who are (I11), and no table is freed while a copy leads to it (I12).
+ *
+ *   mask.c	who is noted, for each region of a process
+ *   copy.c	the copy of a CPU: its tables and entries
+ *   cpu.c	which root a CPU loads, and when that changes
+ *   fault.c	an entry of a copy is filled
+ *   withdraw.c	the canonical entry has changed: copies lose theirs
+ *   flush.c	flushes that go to those who are noted
+ *   leave.c	a CPU that does not use a region is noted no more
+ *   process.c	processes that get copies, and lose them
+ *
+ * A huge entry is copied as it is, with the accessed bit set, and writable only if
+ * it is dirty: then no CPU ever has a bit to set in a copy. A fault sets bits in the
+ * canonical entry where hardware would.
+ *
+ * What a copy cannot do, the canonical root does: a CPU that has it loaded is
+ * unconfined, and every flush of the process is for it, too.
+ *
+ * The order that all of it rests on; C is a canonical entry, S that of the copy of
+ * CPU c, M the mask of the region, T a table of PTEs:
+ *
+ *   fill (c)		walk (c)	flush			withdraw
+ *   M |= c		reads S		changes a PTE		C = 0
+ *   S = T		reads a PTE	barrier			barrier
+ *   barrier				reads M			reads M
+ *   C still T?				asks all in M		S = 0 for all in M
+ *   else S = 0,			interrupts, waits	flush of the region
+ *   flush of all						frees T (RCU)
+ *
+ * - Nobody is missed. A flush that reads M without c does so before c sets its bit,
+ *   so c walks after that, and sees the changed PTE.
+ * - No entry dangles. A withdrawal that reads M without c has cleared C before c
+ *   looks at C again, so c undoes its fill, with a flush of everything: T may
+ *   have valid PTEs still. One that reads M with c clears S, or does before S is
+ *   set; then c looks at C after that, too. The interrupt waits for the fill, which
+ *   has interrupts off, and software that reads T is waited for by RCU.
+ * - A mask belongs to the region, not to T, and a bit goes only when its CPU has
+ *   flushed everything with S = 0 (leave.c). So who finds no table any more still
+ *   finds whom to flush.
+ */
+#ifndef _X86_MM_SHARERS_H
+#define _X86_MM_SHARERS_H
+
+#include <linux/atomic.h>
+#include <linux/cpumask.h>
+#include <linux/list.h>
+#include <linux/mm_types.h>
+#include <linux/pgtable.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include <asm/sharers.h>
+
+/* A bit of a mask each. CPUs for which there is none are unconfined. */
+#define SHARERS_SLOTS		64
+
+/* A region has one mask, and those of a GiB are in one page. */
+#define SHARERS_REGION_SHIFT	PMD_SHIFT
+#define SHARERS_PAGE_SHIFT	PUD_SHIFT
+
+/* Of one CPU and one process. */
+struct sharers_cpu {
+	pgd_t			*root;
+	unsigned int		slot;
+	/* -1: none has it yet */
+	int			cpu;
+	/* Of that CPU, interrupts off: does it load the root, may NMIs fill? */
+	bool			confined;
+	bool			leaving;
+	/* Flushes that were done here, of those that were asked. */
+	u64			done;
+	struct list_head	tables;
+	atomic64_t		asked ____cacheline_aligned_in_smp;
+};
+
+/* Of one process. */
+struct sharers {
+	struct mm_struct	*mm;
+	/* Pages of masks, by GiB; entries are never removed. */
+	struct xarray		masks;
+	/* By slot, made in advance; @nr of them. */
+	struct sharers_cpu	*slots[SHARERS_SLOTS];
+	unsigned int		nr;
+	/* Those below have a CPU. */
+	unsigned int		taken;
+	/* @nr, @taken; may be taken with interrupts off, under a run queue's lock */
+	raw_spinlock_t		lock;
+	/* Flushes go to all, and no CPU gets a copy. */
+	bool			stopped;
+	struct list_head	list;
+	struct work_struct	more;
+	/* CPUs that may have used the canonical root since they flushed last. */
+	cpumask_var_t		unconfined;
+	/* By CPU, NULL: has no slot. */
+	struct sharers_cpu	*cpu[];
+};
+
+/* What this CPU has of a process; NULL: nothing. Interrupts off. */
+static inline struct sharers_cpu *sharers_here(struct sharers *s)
+{
+	return READ_ONCE(s->cpu[smp_processor_id()]);
+}
+
+/* Does the hardware walk this entry, and does it lead to a table of PTEs? */
+static inline bool sharers_is_walked(pmd_t pmd)
+{
+	return pmd_flags(pmd) & _PAGE_PRESENT;
+}
+
+/* mask.c */
+unsigned long *sharers_mask(struct sharers *s, unsigned long addr);
+bool sharers_mask_make(struct sharers *s, unsigned long addr);
+void sharers_mask_set(unsigned long *mask, unsigned int slot);
+bool sharers_mask_range(struct sharers *s, unsigned long start,
+			unsigned long end, unsigned long *slots);
+void sharers_mask_free(struct sharers *s);
+
+/* copy.c */
+struct sharers_cpu *sharers_cpu_alloc(struct mm_struct *mm);
+void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc);
+pmd_t *sharers_copy(struct sharers_cpu *sc, unsigned long addr);
+bool sharers_copy_make(struct mm_struct *mm, struct sharers *s,
+		       unsigned long addr);
+void sharers_copy_clear(struct sharers_cpu *sc, unsigned long addr);
+
+/* cpu.c */
+void sharers_unconfine(struct sharers *s, struct sharers_cpu *sc);
+
+/* leave.c */
+void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
+			  unsigned long start, unsigned long end);
+
+/* process.c */
+void sharers_want_more(struct sharers *s);
+
+#endif /* _X86_MM_SHARERS_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Hooks of sharers in generic code: where an entry of the upper levels stops leading
+ * where it led, and what else changes who may hold a translation. Included by
+ * asm/pgtable.h, so it asks for little itself. arch/x86/mm/sharers/sharers.h has what
+ * it is about, asm/sharers.h the hooks of the architecture.
+ */
+#ifndef _LINUX_CEASEFIRE_SHARERS_H
+#define _LINUX_CEASEFIRE_SHARERS_H
+
+#include <linux/compiler.h>
+#include <linux/mm_types.h>
+
+#include <asm/barrier.h>
+
+#ifdef CONFIG_CEASEFIRE_SHARERS
+
+void __sharers_withdraw(struct mm_struct *mm, unsigned long addr,
+			unsigned long size);
+void __sharers_exit(struct mm_struct *mm);
+void __sharers_thread(struct mm_struct *mm);
+void __sharers_tick(void);
+
+/* Some process has had copies. */
+extern bool sharers_used;
+
+/*
+ * An entry above the tables of PTEs was changed, and is not flushed for yet: no
+ * copy may lead there any more (I12). The barrier is for a process that gets
+ * copies right now: it reads the entry after it has said that it has copies.
+ */
+static inline void sharers_withdraw(struct mm_struct *mm, unsigned long addr,
+				    unsigned long size)
+{
+	smp_mb();
+	if (unlikely(READ_ONCE(mm->context.sharers)))
+		__sharers_withdraw(mm, addr, size);
+}
+
+/* pgd_free(): no CPU has one of the roots loaded. */
+static inline void sharers_exit(struct mm_struct *mm)
+{
+	if (unlikely(mm->context.sharers))
+		__sharers_exit(mm);
+}
+
+/* copy_mm(): one more thread is made that runs in @mm; the parent of one by vfork()
+ * sleeps meanwhile.
+ */
+static inline void sharers_thread(struct mm_struct *mm, bool vfork)
+{
+	if (unlikely(READ_ONCE(mm->context.sharers_wanted)) && !vfork)
+		__sharers_thread(mm);
+}
+
+/* A CPU without a copy may get one. */
+static inline void sharers_tick(void)
+{
+	if (unlikely(READ_ONCE(sharers_used)))
+		__sharers_tick();
+}
+
+#else
+
+#define sharers_withdraw(mm, addr, size) ((void)0)
+static inline void sharers_exit(struct mm_struct *mm) { }
+static inline void sharers_thread(struct mm_struct *mm, bool vfork) { }
+static inline void sharers_tick(void) { }
+
+#endif /* CONFIG_CEASEFIRE_SHARERS */
+
+#endif /* _LINUX_CEASEFIRE_SHARERS_H */
