@@ -34,6 +34,20 @@ int context_is_lazy(void)
 	return (int)on;
 }
 
+int context_sharers(unsigned long on)
+{
+	return prctl(PR_SHARERS, PR_SHARERS_SET, on, 0, 0);
+}
+
+int context_has_sharers(void)
+{
+	unsigned int on = 0;
+
+	if (prctl(PR_SHARERS, PR_SHARERS_GET, &on, 0, 0))
+		return -1;
+	return (int)on;
+}
+
 void context_from_environment(void)
 {
 	const char *kind = getenv("CEASEFIRE_TEST_CONTEXT");

@@ -20,6 +20,12 @@
 #define PR_LATR_GET		2
 #endif
 
+#ifndef PR_SHARERS
+#define PR_SHARERS		0x53485253
+#define PR_SHARERS_SET		1
+#define PR_SHARERS_GET		2
+#endif
+
 enum { CONTEXT_PROCESS, CONTEXT_MAPPING, CONTEXT_CHILDREN };
 
 /* 0, or -1 with errno set. */
@@ -30,6 +36,10 @@ int context_chosen(void);
 int context_lazy(unsigned long on);
 /* Whether it is; -1 with errno set. */
 int context_is_lazy(void);
+/* Do CPUs note what they use of this process? 0, or -1 with errno set. */
+int context_sharers(unsigned long on);
+/* Whether they are to; -1 with errno set. */
+int context_has_sharers(void);
 /* As CEASEFIRE_TEST_CONTEXT says, if it is set. */
 void context_from_environment(void);
 

@@ -16,6 +16,7 @@
 
 #define SYSFS		"/sys/kernel/mm/ceasefire/fpr/"
 #define LATR_SYSFS	"/sys/kernel/mm/ceasefire/latr/"
+#define SHARERS_SYSFS	"/sys/kernel/mm/ceasefire/sharers/"
 #define DEBUGFS		"/sys/kernel/debug/ceasefire/"
 
 /* Returns the length read, -1 on error; the text is terminated. */
@@ -111,6 +112,23 @@ void latr_set(const char *name, long value)
 
 #define HUGEPAGES	"/proc/sys/vm/nr_hugepages"
 
+/* The word in brackets. */
+static void read_chosen(const char *path, char *word, size_t size)
+{
+	char text[64] = "", *from, *to;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	word[0] = 0;
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof(text) - 1) > 0 &&
+	    (from = strchr(text, '[')) && (to = strchr(from, ']'))) {
+		*to = 0;
+		snprintf(word, size, "%s", from + 1);
+	}
+	close(fd);
+}
+
 static bool latr_is_always(void)
 {
 	char text[64] = "";
@@ -138,10 +156,12 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->arena_size = read_number(DEBUGFS "arena_size");
 	s->id_max = read_number(DEBUGFS "id_max");
 	s->tickless_cpu = read_number(DEBUGFS "tickless_cpu");
+	s->fill_delay_us = read_number(DEBUGFS "fill_delay_us");
 	s->settle_ms = latr_sysfs("settle_ms");
 	s->late_ms = latr_sysfs("late_ms");
 	s->held_limit = latr_sysfs("held_limit");
 	s->always = latr_is_always();
+	read_chosen(SHARERS_SYSFS "enabled", s->sharers, sizeof(s->sharers));
 	s->hugepages = read_number(HUGEPAGES);
 }
 
@@ -164,6 +184,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		try_set(DEBUGFS, "arena_size", s->arena_size);
 		try_set(DEBUGFS, "id_max", s->id_max);
 		try_set(DEBUGFS, "tickless_cpu", s->tickless_cpu);
+		if (s->fill_delay_us >= 0)
+			try_set(DEBUGFS, "fill_delay_us", s->fill_delay_us);
 	}
 	if (s->settle_ms >= 0) {
 		try_set(LATR_SYSFS, "settle_ms", s->settle_ms);
@@ -171,6 +193,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		try_set(LATR_SYSFS, "held_limit", s->held_limit);
 		write_text(LATR_SYSFS "enabled", s->always ? "always" : "ask");
 	}
+	if (s->sharers[0])
+		write_text(SHARERS_SYSFS "enabled", s->sharers);
 }
 
 bool fpr_wait_sysfs_at_most(const char *name, long value, unsigned int limit)
@@ -223,6 +247,17 @@ void fpr_skip_delay(unsigned int ms)
 void fpr_id_max(unsigned long id)
 {
 	debug_set("id_max", (long)id);
+}
+
+void sharers_fill_delay(unsigned int ms)
+{
+	debug_set("fill_delay_us", 1000L * ms);
+}
+
+void sharers_enable(const char *whom)
+{
+	if (!write_text(SHARERS_SYSFS "enabled", whom))
+		ktap_skip("no sharers: %m");
 }
 
 void latr_tickless_cpu(int cpu)

@@ -26,8 +26,10 @@ struct fpr_settings {
 	long enabled, pool_limit, parked_limit, stale_limit, debt_age_ms, evict;
 	long skip_local, flush_delay_us, tag_delay_us, skip_delay_us;
 	long first_generation, arena_size, id_max, tickless_cpu;
+	long fill_delay_us;
 	long settle_ms, late_ms, held_limit;
 	bool always;
+	char sharers[8];
 	long hugepages;
 };
 
@@ -72,6 +74,10 @@ void fpr_skip_delay(unsigned int ms);
 void fpr_id_max(unsigned long id);
 /* A CPU whose tick pays no debts; likewise. */
 void latr_tickless_cpu(int cpu);
+/* Time between the two looks of a CPU that comes to a region; likewise. */
+void sharers_fill_delay(unsigned int ms);
+/* Who may have sharers: never, ask, always. Skips without them. */
+void sharers_enable(const char *whom);
 /* The least generation of processes that use FPR later; likewise. */
 void fpr_first_generation(unsigned long generation);
 

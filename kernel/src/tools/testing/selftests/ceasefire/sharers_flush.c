@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sharers: a CPU that has used a region is asked to flush, at any time and by whatever
+ * way (I11), and no copy leads to a table that is gone (I12). One that has not is
+ * left alone.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "checker.h"
+#include "context.h"
+#include "env.h"
+#include "ktap.h"
+#include "peer.h"
+
+#define REGION		(2 * MIB)
+#define PAGES		16
+#define LENGTH		(PAGES * PAGE)
+#define OWN		0x5a
+#define NEW		0x42
+#define ROUNDS		200
+/* A CPU that does not use a region is interrupted so often, and then never again. */
+#define USELESS		3
+
+static void start(void)
+{
+	if (context_sharers(1))
+		ktap_skip("prctl(PR_SHARERS): %m");
+	pin_to_cpu(0);
+	peer_start(1);
+}
+
+/* @count regions that nobody has used, without huge pages, with one behind them. */
+static char *regions(size_t count)
+{
+	char *p = mmap(NULL, (count + 2) * REGION, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	MUST(madvise(p, (count + 2) * REGION, MADV_NOHUGEPAGE));
+	return (char *)(((uintptr_t)p + REGION - 1) & ~(REGION - 1));
+}
+
+static void expect(const char *p, size_t pages, uint64_t word)
+{
+	size_t right;
+
+	checker_forbid(p, pages);
+	right = peer_count(p, pages, word);
+	checker_allow(p, pages);
+	ENSURE(right == pages, "the peer finds %zu of %zu pages as they are",
+	       right, pages);
+}
+
+/* Memory that only one CPU uses: nobody else is interrupted for it. */
+static void private_memory(void)
+{
+	long before;
+	char *p;
+	int i;
+
+	start();
+	p = regions(1);
+	before = vmstat("nr_tlb_remote_flush_received");
+	for (i = 0; i < ROUNDS; i++) {
+		memset(p, OWN, LENGTH);
+		MUST(madvise(p, LENGTH, MADV_DONTNEED));
+		ENSURE(!p[0] && !p[LENGTH - 1], "old data");
+	}
+	before = vmstat("nr_tlb_remote_flush_received") - before;
+	ENSURE(before < ROUNDS / 10, "%ld shootdowns by %d calls", before,
+	       ROUNDS);
+}
+
+static void dontneed(void)
+{
+	char *p;
+
+	start();
+	p = regions(1);
+	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	MUST(madvise(p, LENGTH, MADV_DONTNEED));
+	expect(p, PAGES, 0);
+}
+
+static void protected(void)
+{
+	size_t writes;
+	char *p;
+
+	start();
+	p = regions(1);
+	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	MUST(mprotect(p, LENGTH, PROT_READ));
+	checker_forbid(p, PAGES);
+	writes = peer_write(p, PAGES, WORD(NEW));
+	checker_allow(p, PAGES);
+	ENSURE(!writes, "%zu writes went through", writes);
+	expect(p, PAGES, WORD(OWN));
+}
+
+/* The first use is by both at the same time, or by one after the other. */
+static void unmapped(void)
+{
+	char *p;
+
+	start();
+	p = regions(1);
+	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	MUST(munmap(p, LENGTH));
+	expect(p, PAGES, FAULTED);
+}
+
+/* Somebody else's table is where the old one was. */
+static void mapped_again(char *p, uint64_t byte)
+{
+	ENSURE(mmap(p, REGION, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p,
+	       "mmap: %m");
+	MUST(madvise(p, REGION, MADV_NOHUGEPAGE));
+	memset(p, (int)byte, LENGTH);
+}
+
+/* All of a region, so that the table goes. */
+static void unmap_with_table(char *p)
+{
+	long kb = read_kb("/proc/self/status", "VmPTE");
+
+	MUST(munmap(p, REGION));
+	ENSURE(read_kb("/proc/self/status", "VmPTE") < kb,
+	       "the table stays: nothing to attack with");
+}
+
+static void table_freed(void)
+{
+	char *p;
+	int i;
+
+	start();
+	for (i = 0; i < 20; i++) {
+		p = regions(1);
+		ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+		unmap_with_table(p);
+		expect(p, PAGES, FAULTED);
+		mapped_again(p, NEW);
+		expect(p, PAGES, WORD(NEW));
+	}
+}
+
+/* mremap() takes the table along: it is at another address then. */
+static void table_moved(void)
+{
+	char *from, *to;
+
+	start();
+	from = regions(1);
+	to = regions(1);
+	ENSURE(peer_write(from, PAGES, WORD(OWN)) == PAGES, "no write");
+	ENSURE(mremap(from, REGION, REGION, MREMAP_MAYMOVE | MREMAP_FIXED,
+		      to) == to, "mremap: %m");
+	expect(from, PAGES, FAULTED);
+	expect(to, PAGES, WORD(OWN));
+	mapped_again(from, NEW);
+	expect(from, PAGES, WORD(NEW));
+}
+
+/*
+ * The peer has read where its entry is to lead, and is held up. Nobody knows that it
+ * comes when the table goes.
+ */
+static void late_fill(void)
+{
+	long races;
+	char *p;
+
+	start();
+	/* Once before: what is written for the first time is flushed for, too. */
+	p = regions(1);
+	memset(p, OWN, LENGTH);
+	unmap_with_table(p);
+	mapped_again(p, NEW);
+	sharers_fill_delay(0);
+	p = regions(1);
+	memset(p, OWN, LENGTH);
+	/* Tables of the peer's copy. */
+	peer_touch(p + REGION, 1);
+	races = vmstat("sharers_fill_race");
+	sharers_fill_delay(300);
+	peer_begin_watch(p, PAGES, WORD(OWN));
+	sleep_ms(50);
+	unmap_with_table(p);
+	mapped_again(p, NEW);
+	sleep_ms(500);
+	sharers_fill_delay(0);
+	peer_end_watch();
+	expect(p, PAGES, WORD(NEW));
+	if (vmstat("sharers_fill_race") == races)
+		ktap_retry("the peer was too early, or too late");
+}
+
+static struct {
+	char *addr;
+	bool go;
+	bool done;
+} other;
+
+static void *flush_other(void *unused)
+{
+	(void)unused;
+	pin_to_cpu(2);
+	while (!__atomic_load_n(&other.go, __ATOMIC_ACQUIRE))
+		;
+	MUST(madvise(other.addr, PAGE, MADV_DONTNEED));
+	__atomic_store_n(&other.done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Two others flush a page each; the peer hears of both at once. */
+static void two_at_once(void)
+{
+	pthread_t thread;
+	char *p;
+
+	need_cpus(3);
+	start();
+	p = regions(2);
+	other.addr = p + PAGE;
+	ENSURE(!pthread_create(&thread, NULL, flush_other, NULL), "no thread");
+	sleep_ms(50);
+	ENSURE(peer_write(p, 2, WORD(OWN)) == 2, "no write");
+	/* Held up, with interrupts off, in another region. */
+	memset(p + REGION, OWN, PAGE);
+	sharers_fill_delay(300);
+	peer_begin_watch(p + REGION, 1, WORD(OWN));
+	sleep_ms(50);
+	__atomic_store_n(&other.go, true, __ATOMIC_RELEASE);
+	MUST(madvise(p, PAGE, MADV_DONTNEED));
+	sharers_fill_delay(0);
+	peer_end_watch();
+	pthread_join(thread, NULL);
+	expect(p, 2, 0);
+}
+
+/* It leaves a region that it does not use, and has nothing of it then. */
+static void left(void)
+{
+	long received, leaves;
+	char *p;
+	int i;
+
+	start();
+	p = regions(1);
+	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	leaves = vmstat("sharers_leave");
+	received = vmstat("nr_tlb_remote_flush_received");
+	for (i = 0; i < ROUNDS; i++) {
+		*(volatile char *)p = NEW;
+		MUST(madvise(p, PAGE, MADV_DONTNEED));
+	}
+	received = vmstat("nr_tlb_remote_flush_received") - received;
+	ENSURE(vmstat("sharers_leave") > leaves, "the peer does not leave");
+	ENSURE(received < USELESS + ROUNDS / 10,
+	       "%ld shootdowns by %d calls", received, ROUNDS);
+	MUST(madvise(p, LENGTH, MADV_DONTNEED));
+	expect(p, PAGES, 0);
+}
+
+/* A thread that sleeps, so that its CPU is idle meanwhile. */
+static int to_sleeper[2], from_sleeper[2];
+
+static void *sleeper(void *addr)
+{
+	volatile uint64_t *at = addr;
+	uint64_t word;
+	char c;
+
+	pin_to_cpu(1);
+	while (read(to_sleeper[0], &c, 1) == 1) {
+		word = *at;
+		MUST(write(from_sleeper[1], &word, sizeof(word)));
+	}
+	return NULL;
+}
+
+static uint64_t ask_sleeper(void)
+{
+	uint64_t word = 0;
+
+	MUST(write(to_sleeper[1], "", 1));
+	MUST(read(from_sleeper[0], &word, sizeof(word)));
+	/* Until its CPU has nothing to do any more. */
+	sleep_ms(20);
+	return word;
+}
+
+/* A CPU in lazy mode is not interrupted: it finds out when that ends. */
+static void asleep(void)
+{
+	pthread_t thread;
+	uint64_t word;
+	char *p;
+	int i;
+
+	need_cpus(2);
+	if (context_sharers(1))
+		ktap_skip("prctl(PR_SHARERS): %m");
+	pin_to_cpu(0);
+	MUST(pipe(to_sleeper));
+	MUST(pipe(from_sleeper));
+	p = regions(1);
+	ENSURE(!pthread_create(&thread, NULL, sleeper, p), "no thread");
+	for (i = 0; i < 20; i++) {
+		memset(p, OWN, PAGE);
+		word = ask_sleeper();
+		ENSURE(word == WORD(OWN), "it reads %llx",
+		       (unsigned long long)word);
+		MUST(madvise(p, PAGE, MADV_DONTNEED));
+		word = ask_sleeper();
+		ENSURE(!word, "it reads %llx after MADV_DONTNEED",
+		       (unsigned long long)word);
+	}
+}
+
+/* One entry of 2 MiB. */
+static char *huge(void)
+{
+	char *p = regions(1);
+
+	if (madvise(p, REGION, MADV_HUGEPAGE))
+		ktap_skip("no transparent huge pages");
+	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	if (read_kb("/proc/self/smaps_rollup", "AnonHugePages") != 2048)
+		ktap_retry("not mapped by one entry");
+	return p;
+}
+
+static void huge_dontneed(void)
+{
+	char *p;
+
+	start();
+	p = huge();
+	MUST(madvise(p, REGION, MADV_DONTNEED));
+	expect(p, PAGES, 0);
+}
+
+static void huge_protected(void)
+{
+	size_t writes;
+	char *p;
+
+	start();
+	p = huge();
+	MUST(mprotect(p, REGION, PROT_READ));
+	writes = peer_write(p, PAGES, WORD(NEW));
+	ENSURE(!writes, "%zu writes went through", writes);
+	MUST(mprotect(p, REGION, PROT_READ | PROT_WRITE));
+	ENSURE(peer_write(p, PAGES, WORD(NEW)) == PAGES, "no write");
+	expect(p, PAGES, WORD(NEW));
+}
+
+/* The entry becomes a table, and part of what it leads to goes. */
+static void huge_split(void)
+{
+	char *p;
+
+	start();
+	p = huge();
+	MUST(madvise(p, PAGE, MADV_DONTNEED));
+	expect(p, 1, 0);
+	expect(p + PAGE, PAGES - 1, WORD(OWN));
+	MUST(madvise(p, LENGTH, MADV_DONTNEED));
+	expect(p, PAGES, 0);
+}
+
+/* Huge pages of a pool. */
+static void pool_dontneed(void)
+{
+	char *p;
+
+	if (!write_text("/proc/sys/vm/nr_hugepages", "4"))
+		ktap_skip("no huge pages");
+	start();
+	p = mmap(NULL, REGION, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (p == MAP_FAILED)
+		ktap_skip("no huge pages: %m");
+	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	MUST(mprotect(p, REGION, PROT_READ));
+	ENSURE(!peer_write(p, PAGES, WORD(NEW)), "writes went through");
+	MUST(mprotect(p, REGION, PROT_READ | PROT_WRITE));
+	MUST(madvise(p, REGION, MADV_DONTNEED));
+	expect(p, PAGES, 0);
+	MUST(munmap(p, REGION));
+	expect(p, PAGES, FAULTED);
+}
+
+/* All processes lose it, and those that are there go on. */
+static void switched_off_by_root(void)
+{
+	long fills;
+	char *p;
+
+	start();
+	p = regions(2);
+	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	sharers_enable("never");
+	fills = vmstat("sharers_fill");
+	MUST(madvise(p, LENGTH, MADV_DONTNEED));
+	expect(p, PAGES, 0);
+	ENSURE(peer_write(p + REGION, PAGES, WORD(OWN)) == PAGES, "no write");
+	ENSURE(vmstat("sharers_fill") == fills, "copies are filled still");
+	MUST(munmap(p, 2 * REGION));
+	expect(p, PAGES, FAULTED);
+}
+
+/* Running CPUs go on with the page tables of the process. */
+static void switched_off(void)
+{
+	long fills;
+	char *p;
+
+	start();
+	p = regions(2);
+	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	MUST(context_sharers(0));
+	fills = vmstat("sharers_fill");
+	MUST(madvise(p, LENGTH, MADV_DONTNEED));
+	expect(p, PAGES, 0);
+	ENSURE(peer_write(p + REGION, PAGES, WORD(OWN)) == PAGES, "no write");
+	ENSURE(vmstat("sharers_fill") == fills, "copies are filled still");
+	MUST(munmap(p, 2 * REGION));
+	expect(p, PAGES, FAULTED);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "private_memory", private_memory, 0 },
+		{ "dontneed", dontneed, 0 },
+		{ "protected", protected, 0 },
+		{ "unmapped", unmapped, 0 },
+		{ "table_freed", table_freed, 0 },
+		{ "table_moved", table_moved, 0 },
+		{ "late_fill", late_fill, 0 },
+		{ "two_at_once", two_at_once, 0 },
+		{ "left", left, 0 },
+		{ "asleep", asleep, 0 },
+		{ "huge_dontneed", huge_dontneed, 0 },
+		{ "huge_protected", huge_protected, 0 },
+		{ "huge_split", huge_split, 0 },
+		{ "pool_dontneed", pool_dontneed, 0 },
+		{ "switched_off", switched_off, 0 },
+		{ "switched_off_by_root", switched_off_by_root, 0 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}
