@@ -32,7 +32,7 @@ extern bool sharers_used;
 static inline void sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 				    unsigned long size)
 {
-	smp_mb();
+	smp_mb(); /* the change before the question */
 	if (unlikely(READ_ONCE(mm->context.sharers)))
 		__sharers_withdraw(mm, addr, size);
 }

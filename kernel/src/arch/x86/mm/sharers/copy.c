@@ -12,9 +12,9 @@
  * Locks: pgd_lock for the list. Callers: cpu.c, fault.c, withdraw.c, leave.c.
  */
 #include <linux/mm.h>
+#include <linux/pgalloc.h>
 #include <linux/slab.h>
 
-#include <asm/pgalloc.h>
 #include <asm/tlbflush.h>
 
 #include "sharers.h"

@@ -28,10 +28,10 @@
  * Callers: switch_mm_irqs_off() and others in tlb.c, sched_tick(), fault.c.
  */
 #include <linux/mm.h>
+#include <linux/mmu_context.h>
 #include <linux/sched.h>
 #include <linux/vmstat.h>
 
-#include <asm/mmu_context.h>
 #include <asm/tlbflush.h>
 
 #include "../../../../mm/ceasefire/mutate.h"

@@ -20,11 +20,11 @@
  */
 #include <linux/cpumask.h>
 #include <linux/mm.h>
+#include <linux/mmu_context.h>
 #include <linux/mmu_notifier.h>
 #include <linux/percpu.h>
 #include <linux/vmstat.h>
 
-#include <asm/mmu_context.h>
 #include <asm/tlbflush.h>
 
 #include "../../../../mm/ceasefire/mutate.h"

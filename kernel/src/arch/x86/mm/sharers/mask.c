@@ -17,7 +17,7 @@
 #include "sharers.h"
 
 /* A flush of more than this asks nobody in particular. */
-#define SHARERS_RANGE_MAX	(1UL << 42)
+#define SHARERS_RANGE_MAX	BIT(42)
 
 static unsigned long *sharers_mask_page(struct sharers *s, unsigned long addr)
 {

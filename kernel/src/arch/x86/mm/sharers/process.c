@@ -23,13 +23,13 @@
  * Locks: sharers_list_lock. Callers: copy_mm(), pgd_free(), ticks, switches.
  */
 #include <linux/mm.h>
+#include <linux/mmu_context.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/rt.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 
 #include <asm/hypervisor.h>
-#include <asm/mmu_context.h>
 #include <asm/tlbflush.h>
 
 #include "../../../../mm/ceasefire/sharers/sharers.h"
@@ -154,6 +154,7 @@ static void sharers_start(struct sharers *s)
 
 	for_each_cpu(cpu, mm_cpumask(s->mm))
 		cpumask_set_cpu(cpu, s->unconfined);
+	/* The bits before flushes go by them. */
 	smp_mb();
 	WRITE_ONCE(s->stopped, false);
 }

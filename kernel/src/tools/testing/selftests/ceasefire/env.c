@@ -121,12 +121,15 @@ static void read_chosen(const char *path, char *word, size_t size)
 	word[0] = 0;
 	if (fd < 0)
 		return;
-	if (read(fd, text, sizeof(text) - 1) > 0 &&
-	    (from = strchr(text, '[')) && (to = strchr(from, ']'))) {
-		*to = 0;
-		snprintf(word, size, "%s", from + 1);
-	}
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = 0;
 	close(fd);
+	from = strchr(text, '[');
+	to = from ? strchr(from, ']') : NULL;
+	if (!to)
+		return;
+	*to = 0;
+	snprintf(word, size, "%s", from + 1);
 }
 
 static bool latr_is_always(void)

@@ -177,7 +177,7 @@ void full_flush(void)
 		return;
 	}
 	p = mmap(NULL, length, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	ENSURE(p != MAP_FAILED, "mmap: %m");
 	MUST(mprotect(p, length, PROT_READ));

@@ -326,7 +326,7 @@ static void asleep(void)
 }
 
 /* One entry of 2 MiB. */
-static char *huge(void)
+static char *huge_memory(void)
 {
 	char *p = regions(1);
 
@@ -343,7 +343,7 @@ static void huge_dontneed(void)
 	char *p;
 
 	start();
-	p = huge();
+	p = huge_memory();
 	MUST(madvise(p, REGION, MADV_DONTNEED));
 	expect(p, PAGES, 0);
 }
@@ -354,7 +354,7 @@ static void huge_protected(void)
 	char *p;
 
 	start();
-	p = huge();
+	p = huge_memory();
 	MUST(mprotect(p, REGION, PROT_READ));
 	writes = peer_write(p, PAGES, WORD(NEW));
 	ENSURE(!writes, "%zu writes went through", writes);
@@ -369,7 +369,7 @@ static void huge_split(void)
 	char *p;
 
 	start();
-	p = huge();
+	p = huge_memory();
 	MUST(madvise(p, PAGE, MADV_DONTNEED));
 	expect(p, 1, 0);
 	expect(p + PAGE, PAGES - 1, WORD(OWN));

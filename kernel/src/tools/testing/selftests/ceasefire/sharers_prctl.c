@@ -164,7 +164,7 @@ static void with_threads(void)
 	uses_sharers(true, "a process with two threads");
 }
 
-static void locked(void)
+static void memory_is_locked(void)
 {
 	MUST(mlockall(MCL_CURRENT | MCL_FUTURE));
 	uses_sharers(false, "a process with locked memory");
@@ -201,7 +201,7 @@ int main(int argc, char **argv)
 		{ "privileged", privileged, 0 },
 		{ "by_root", by_root, 0 },
 		{ "with_threads", with_threads, 0 },
-		{ "locked", locked, 0 },
+		{ "memory_is_locked", memory_is_locked, 0 },
 		{ "real_time", real_time, 0 },
 		{ "counted", counted, 0 },
 	};
