@@ -69,4 +69,23 @@ static inline void sharers_tick(void) { }
 
 #endif /* CONFIG_CEASEFIRE_SHARERS */
 
+/*
+ * huge_ptep_clear_flush(): the entry goes from copies before it is flushed for. Macros:
+ * what they stand for is declared later.
+ */
+#ifdef CONFIG_CEASEFIRE_SHARERS
+#define sharers_huge_clear_flush(vma, addr, ptep)			\
+({									\
+	pte_t __old = huge_ptep_get_and_clear((vma)->vm_mm, addr, ptep,	\
+					      PMD_SIZE);		\
+									\
+	if (pte_accessible((vma)->vm_mm, __old))			\
+		flush_tlb_page(vma, addr);				\
+	__old;								\
+})
+#else
+#define sharers_huge_clear_flush(vma, addr, ptep) \
+	ptep_clear_flush(vma, addr, ptep)
+#endif
+
 #endif /* _LINUX_CEASEFIRE_SHARERS_H */
