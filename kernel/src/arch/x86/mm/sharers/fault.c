@@ -65,20 +65,23 @@ static pmd_t *sharers_canonical(struct mm_struct *mm, unsigned long addr,
 }
 
 /*
- * What a copy has of a huge entry. The bits that hardware would set now are set in
- * the canonical one, as hardware does: only while it is what was looked at.
- * Returns false if it changed.
+ * What a copy has of an entry. The bits that hardware would set now are set in the
+ * canonical one, as hardware does: only while it is what was looked at. MGLRU looks
+ * at that of a table, too. Returns false if the entry changed.
  */
-static bool sharers_copy_huge(pmd_t *from, pmd_t *entry, bool write, pmd_t *copy)
+static bool sharers_copy_of(pmd_t *from, pmd_t *entry, bool write, pmd_t *copy)
 {
 	pmdval_t old = pmd_val(*entry), new = old | _PAGE_ACCESSED;
+	bool huge = pmd_leaf(*entry);
 
-	if (write && pmd_write(*entry))
+	if (huge && write && pmd_write(*entry))
 		new |= _PAGE_DIRTY;
 	if (new != old && !try_cmpxchg(&from->pmd, &old, new))
 		return false;
 	*entry = __pmd(new);
-	*copy = pmd_dirty(*entry) ? *entry : __pmd(new & ~(pmdval_t)_PAGE_RW);
+	*copy = *entry;
+	if (huge && !pmd_dirty(*entry))
+		*copy = __pmd(new & ~(pmdval_t)_PAGE_RW);
 	return true;
 }
 
@@ -147,9 +150,7 @@ static enum sharers_filled sharers_fill(struct sharers *s,
 	mask = sharers_mask(s, addr);
 	if (!to || !mask)
 		return SHARERS_NO_TABLES;
-	copy = entry;
-	if (pmd_leaf(entry) &&
-	    !sharers_copy_huge(from, &entry, error_code & X86_PF_WRITE, &copy))
+	if (!sharers_copy_of(from, &entry, error_code & X86_PF_WRITE, &copy))
 		return SHARERS_RACED;
 	if (pmd_val(READ_ONCE(*to)) == pmd_val(copy))
 		return SHARERS_KNOWN;
@@ -229,6 +230,9 @@ enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
 	struct sharers_cpu *sc = sharers_here(s);
 	pmd_t *copy;
 
+	/* Of the kernel's half, user mode gets as far as the vsyscall page. */
+	if (addr >= TASK_SIZE_MAX)
+		return SHARERS_GO_ON;
 	/* Somebody else's address space is loaded here, or none for sure. */
 	if (this_cpu_read(cpu_tlbstate.loaded_mm) != mm ||
 	    !sc || !sc->confined || sc->leaving)
