@@ -87,8 +87,8 @@
  * PR_SHARERS_SET, on (0 or 1): from its second thread on, each CPU that runs the
  * process has upper page tables of its own, and a TLB flush, whatever it is for,
  * interrupts only CPUs that have used its range. Nothing else changes, but for
- * a short fault when a CPU uses a region of 2 MiB for the first time. Real-time
- * processes and those whose memory is locked (mlockall()) are left as they are.
+ * a short fault when a CPU uses a region of 2 MiB for the first time. Processes that
+ * are real-time ones by then, or have locked memory (mlockall()), are left as they are.
  * Of the address space: also of the parent between vfork() and execve(). Inherited
  * over fork() and execve(); a program that gains privileges by execve() starts
  * without.

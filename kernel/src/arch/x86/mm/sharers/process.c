@@ -16,9 +16,9 @@
  * one more.
  *
  * Without copies are: processes whose memory is locked and real-time ones, which
- * want no new faults; those with an LDT where user space has page tables of its
- * own, which are not those of the copies; and all of them where flushes are a
- * matter of the hypervisor and go by the root.
+ * want no new faults; all of them where user space has page tables of its own
+ * (PTI), since an LDT is mapped in one root only; and where flushes are a matter of
+ * the hypervisor and go by the root.
  *
  * Locks: sharers_list_lock. Callers: copy_mm(), pgd_free(), ticks, switches.
  */
@@ -44,7 +44,8 @@ static DEFINE_SPINLOCK(sharers_list_lock);
 /* Can this machine have copies? */
 static bool sharers_possible(void)
 {
-	return !cpu_feature_enabled(X86_FEATURE_XENPV) &&
+	return !cpu_feature_enabled(X86_FEATURE_PTI) &&
+	       !cpu_feature_enabled(X86_FEATURE_XENPV) &&
 	       !hypervisor_is_type(X86_HYPER_MS_HYPERV);
 }
 
@@ -125,14 +126,7 @@ static void sharers_free(struct sharers *s)
 /* Does the process do without copies, for reasons of its own? */
 static bool sharers_excludes(struct mm_struct *mm)
 {
-	if (mm->def_flags & VM_LOCKED || rt_task(current))
-		return true;
-#ifdef CONFIG_MODIFY_LDT_SYSCALL
-	if (cpu_feature_enabled(X86_FEATURE_PTI) &&
-	    READ_ONCE(mm->context.ldt))
-		return true;
-#endif
-	return false;
+	return mm->def_flags & VM_LOCKED || rt_task(current);
 }
 
 /*
