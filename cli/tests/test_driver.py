@@ -338,6 +338,21 @@ def test_late_plan_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ok 1 - a\nnot ok 2 - b\n# why\n1..2\n", {"a": "pass", "b": "fail"}),
+        ("TAP version 13\n1..1\nok 1 - a\n", {"a": "pass"}),
+        ("ok 1 - a\n1..2\n", {"a": "pass", "(no name)": "fail", "KTAP format": "fail"}),
+        ("ok 1 - a\n", {"a": "pass", "KTAP format": "fail"}),
+        ("nothing\n", {"KTAP format": "fail"}),
+        ("", {"KTAP format": "fail"}),
+    ],
+)
+def test_tap_may_have_its_plan_last(text: str, expected: dict[str, str]) -> None:
+    assert results(ktap.parse(ktap.with_plan_first(text))) == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[[job]]\n",

@@ -80,7 +80,10 @@ def run_tests(
 
 
 def _ktap_cases(job: Job, result: GuestResult) -> list[Case]:
-    cases = ktap.parse(result.stdout.decode(errors="replace"), nested=bool(job.tests))
+    text = result.stdout.decode(errors="replace")
+    if job.format == "tap":
+        text = ktap.with_plan_first(text)
+    cases = ktap.parse(text, nested=bool(job.tests))
     if result.status not in (0, None) and all(case.result == "pass" for case in cases):
         cases.append(failed(job.name, f"exit status {result.status} although all passed"))
     return cases

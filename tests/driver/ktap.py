@@ -47,6 +47,14 @@ def late_plan(text: str) -> int | None:
     return None
 
 
+def with_plan_first(text: str) -> str:
+    """Return TAP as KTAP: with a version line, and the plan, which TAP may have last, before it."""
+    lines = text.split("\n")
+    plans = [line for line in lines if _PLAN.match(line)]
+    rest = [line for line in lines if not _PLAN.match(line) and not _VERSION.match(line)]
+    return "\n".join(["KTAP version 1", *plans, *rest])
+
+
 def has_ended(number: int, text: str) -> bool:
     """Return whether the output has the result of program `number`."""
     return bool(re.search(rf"^(?:not )?ok {number}\b", text, re.MULTILINE))

@@ -14,7 +14,7 @@ from ceasefire.vm.pulse import SILENCE
 from ceasefire.vm.spec import STOCK_EMULATOR
 
 KINDS = ("host", "guest")
-FORMATS = ("ktap", "pytest", "meson", "status")
+FORMATS = ("ktap", "tap", "pytest", "meson", "status")
 CONTROLS = ("always", "damaged", "never")
 CLASSES = ("freed", "owner", "cache", "space", "table", "armed", "old")
 LANES = ("guests", "beside")
