@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +63,7 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
         raise UsageError("nothing to run: the suites have no such job, see `tests/run --list`")
     outcomes: dict[str, Outcome] = {}
     took: dict[str, float] = {}
+    began = time.monotonic()
     with Board() as board:
 
         def work(place: int, job: Job, stop: threading.Event) -> None:
@@ -81,7 +83,7 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
             board.print(report(job, outcome, took[job.name], where, verbose=verbose))
 
         lanes.run(jobs, work)
-    print(table(took, outcomes))
+    print(table(took, outcomes, time.monotonic() - began))
     good = sum(outcome.count(PASS) for outcome in outcomes.values())
     bad = sum(outcome.count(FAIL) for outcome in outcomes.values())
     for name, outcome in outcomes.items():
@@ -100,13 +102,17 @@ def reason(case: Case) -> str:
     return f": {shown(text)[:_LONGEST_REASON]}" if text else ""
 
 
-def table(took: Mapping[str, float], outcomes: Mapping[str, Outcome]) -> str:
-    """Return what each job took, the slowest first: seconds, guests that it booted."""
+def table(took: Mapping[str, float], outcomes: Mapping[str, Outcome], elapsed: float) -> str:
+    """Return what each job took, the slowest first: seconds, guests that it booted.
+
+    elapsed: seconds that all of it took.
+    """
     lines = [f"{'seconds':>9} {'guests':>6}  job"]
     for name in sorted(took, key=lambda name: -took[name]):
         lines.append(f"{took[name]:9.1f} {outcomes[name].boots:6}  {name}")
     boots = sum(outcome.boots for outcome in outcomes.values())
-    return "\n".join([*lines, f"{sum(took.values()):9.1f} {boots:6}  all, some beside others"])
+    lines.append(f"{sum(took.values()):9.1f} {boots:6}  all, some beside others")
+    return "\n".join([*lines, f"{elapsed:9.1f}         on the clock"])
 
 
 def run_job(job: Job, log: Path, stop: threading.Event, proven: Collection[str] = ()) -> Outcome:

@@ -128,7 +128,8 @@ static unsigned long cf_frames_of(struct mmu_gather *tlb, struct page *page,
 /*
  * Anonymous pages wait when they are unmapped, so a mechanism that has no use for
  * them holds only so many of them, and gives them up at once when they are many.
- * What was paid for waits for a work item, as many again at most.
+ * What was paid for counts until a work item has released it. Above the limit can
+ * be what other threads unmap at the same moment.
  */
 static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy,
 			      unsigned long fresh)
@@ -142,7 +143,7 @@ static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy
 	return fresh > limit / 4 ||
 	       atomic_long_add_return(fresh, &ctx->held) +
 	       atomic_long_read(&ctx->waiting) > limit ||
-	       READ_ONCE(ctx->nr) + fresh > 2 * limit;
+	       READ_ONCE(ctx->nr) + fresh > limit;
 }
 
 /* Tag all frames that the gather holds, @pages of them; or say why not. */

@@ -79,15 +79,46 @@ static unsigned long block_size(void)
 	return strtoul(text, NULL, 16);
 }
 
+/* Is all of a block memory? One with a hole never goes offline. */
+static bool is_whole(long block)
+{
+	unsigned long size = block_size(), start, end, first, last;
+	FILE *f = fopen("/proc/iomem", "re");
+	char line[256];
+	bool whole = false;
+
+	first = (unsigned long)block * size;
+	last = first + size - 1;
+	ENSURE(f, "/proc/iomem: %m");
+	while (!whole && fgets(line, sizeof(line), f))
+		whole = sscanf(line, "%lx-%lx", &start, &end) == 2 &&
+			strstr(line, "System RAM") && start <= first &&
+			end >= last;
+	fclose(f);
+	return whole;
+}
+
 long frames_block(const uint64_t *frames, size_t count)
 {
 	unsigned long size = block_size();
-	size_t i;
+	long best = -1, tried = -1;
+	size_t i, inside, most = 0;
 
-	for (i = 0; i < count; i++)
-		if (is_movable((long)(frames[i] * PAGE / size)))
-			return (long)(frames[i] * PAGE / size);
-	ktap_skip("no frame in ZONE_MOVABLE: boot with movablecore=");
+	for (i = 0; i < count; i++) {
+		long block = (long)(frames[i] * PAGE / size);
+
+		if (block == tried || block == best)
+			continue;
+		tried = block;
+		inside = frames_in_block(frames, count, block);
+		if (inside > most && is_movable(block) && is_whole(block)) {
+			best = block;
+			most = inside;
+		}
+	}
+	if (best < 0)
+		ktap_skip("no frame in ZONE_MOVABLE: boot with movablecore=");
+	return best;
 }
 
 size_t frames_in_block(const uint64_t *frames, size_t count, long block)
