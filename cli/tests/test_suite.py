@@ -21,6 +21,7 @@ from ceasefire.bench.report import page
 from ceasefire.bench.results import store
 from ceasefire.bench.verbs import run
 from ceasefire.errors import Failure, UsageError
+from ceasefire.vm import GuestSpec
 
 MODES = ("off", "fpr", "read")
 TOML = """
@@ -272,6 +273,37 @@ def test_nodes_of_this_machine_are_counted(
     where = runner.Where(in_place=True)
     assert runner.measure(suite, schedule.boots(suite), folder, where) == 1
     assert store.read(folder.path).samples == ()
+
+
+def test_cpus_of_one_clock_have_no_times(
+    suites: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[GuestSpec] = []
+
+    def run_guest(spec: GuestSpec, *_: object, **__: object) -> None:
+        seen.append(spec)
+        raise Failure("no guest here")
+
+    monkeypatch.setattr(runner, "run_guest", run_guest)
+    monkeypatch.setattr(programs, "search_path", lambda: "")
+    suite = spec.choose(["b-2"], suites)
+    for one_clock in (False, True):
+        folder = store.Folder(str(tmp_path / f"out{one_clock}"), "x")
+        where = runner.Where(accel="tcg", one_clock=one_clock)
+        runner.measure(suite, schedule.boots(suite, cpus=[2]), folder, where)
+        lines = map(json.loads, (folder.path / "samples.jsonl").read_text().splitlines())
+        (host,) = [line for line in lines if line["type"] == "host"]
+        assert ("-icount" in host["where"]) == one_clock
+        assert not (one_clock and host["comparable"])
+    assert [guest.icount for guest in seen] == [False, True]
+    assert seen[1].timeout > seen[0].timeout
+
+
+def test_one_clock_is_for_emulated_cpus(suites: Path) -> None:
+    suite = spec.choose(["b-2"], suites)
+    for words in (["--in-place"], ["--accel", "kvm"]):
+        with pytest.raises(UsageError, match="emulates the CPUs"):
+            run.measure(suite, run_options("--one-clock", *words))
 
 
 def test_a_new_mechanism_is_one_entry(suites: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ from ceasefire.vm.guest import accelerator
 
 _BOOT_ATTEMPTS = 3
 _LONGEST = 4 << 20
+# A second of one clock is a thousand million instructions of one thread of the emulator.
+_ONE_CLOCK_SLOWER = 20
 
 
 class LostGuest(Failure):
@@ -87,12 +89,17 @@ class Lines:
 
 @dataclass(frozen=True)
 class Where:
-    """Where to measure. in_place: on this machine. work: the folder for files then."""
+    """Where to measure. in_place: on this machine. work: the folder for files then.
+
+    one_clock: emulated CPUs take turns, and time passes with their instructions. So the host makes
+    none of them late, and counts are those of a machine with that many CPUs; times mean nothing.
+    """
 
     kernel: str = "run"
     accel: str = "auto"
     in_place: bool = False
     work: str = ""
+    one_clock: bool = False
 
 
 def measure(suite: Suite, boots: Sequence[schedule.Boot], folder: Folder, where: Where) -> int:
@@ -143,8 +150,10 @@ def suite_record(suite: Suite) -> dict[str, object]:
     }
 
 
-def _host_record(where: str, guest: schedule.Guest, **facts: object) -> dict[str, object]:
-    comparable = guest.cpus <= machine.host_cpus()
+def _host_record(
+    where: str, guest: schedule.Guest, *, one_clock: bool = False, **facts: object
+) -> dict[str, object]:
+    comparable = guest.cpus <= machine.host_cpus() and not one_clock
     return machine.host_record(
         "bench run", where=where, cpus=guest.cpus, comparable=comparable, **facts
     )
@@ -171,6 +180,7 @@ def _in_guest(
 ) -> None:
     guest = boot.guest
     kernel = guest.kernel or where.kernel
+    slower = _ONE_CLOCK_SLOWER if where.one_clock else 1
     disks = tuple(data.disk(text) for text in guest.disks)
     disk = (disks[0].mount or f"{DISK_DIR}/0") if disks else ""
     work = disk if disks and disks[0].kind == "brd-ext4" else ""
@@ -180,16 +190,20 @@ def _in_guest(
         memory=guest.memory,
         numa=guest.numa,
         disks=disks,
-        accel=where.accel,
+        accel="tcg" if where.one_clock else where.accel,
         append=tuple(guest.append.split()),
-        timeout=schedule.PATIENCE * boot.seconds(suite.seconds) + 600,
+        timeout=schedule.PATIENCE * boot.seconds(suite.seconds) * slower + 600,
+        icount=where.one_clock,
     )
     accel = accelerator(spec)
     words = "in a guest with " + ("emulated CPUs (TCG)" if accel == "tcg" else "KVM")
+    if where.one_clock:
+        words += " that share one clock (-icount)"
     folder.add(
         _host_record(
             words,
             guest,
+            one_clock=where.one_clock,
             accel=accel,
             kernel_kind=kernel,
             memory=guest.memory,

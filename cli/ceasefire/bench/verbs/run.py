@@ -35,6 +35,11 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     add("--kernel", default="run", metavar="KIND", help="run, debug, stock or a bzImage")
     add("--accel", choices=ACCELERATORS, default="auto", help="default: auto")
     add("--in-place", action="store_true", help="measure this machine and its kernel, no guest")
+    add(
+        "--one-clock",
+        action="store_true",
+        help="emulated CPUs take turns: none is late because the host is busy; for counts only",
+    )
     add("--dir", default="", metavar="DIR", help="with --in-place: folder for files ($TMPDIR)")
 
 
@@ -79,6 +84,8 @@ def measure(
     """Take the samples that are not there yet; return where they are and the status."""
     if args.dir and not args.in_place:
         raise UsageError("--dir is for --in-place; guests have disks of their own")
+    if args.one_clock and (args.in_place or args.accel == "kvm"):
+        raise UsageError("--one-clock emulates the CPUs: leave out --in-place and --accel kvm")
     folder = store.Folder(args.out, suite.name)
     done = store.read(folder.path).done() if folder.exists() else set()
     boots = schedule.boots(suite, done, cpus, chosen)
@@ -87,7 +94,7 @@ def measure(
         raise Failure(f"{', '.join(lost)} missing: run `make deps-bench` first")
     if done:
         progress(f"{len(done)} samples are there already")
-    where = runner.Where(args.kernel, args.accel, args.in_place, args.dir)
+    where = runner.Where(args.kernel, args.accel, args.in_place, args.dir, args.one_clock)
     try:
         return folder, runner.measure(suite, boots, folder, where) if boots else 0
     except KeyboardInterrupt:
