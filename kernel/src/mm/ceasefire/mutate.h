@@ -126,7 +126,9 @@
 	M(sharers_copies_stay)	\
 	M(sharers_behind_unseen)	\
 	M(sharers_range_only)	\
-	M(sharers_leave_unflushed)
+	M(sharers_leave_unflushed)	\
+	M(sharers_ldt_unseen)	\
+	M(sharers_ldt_narrow)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {

@@ -12,8 +12,9 @@
  * Then nobody else's request is passed over: one with a number below was done, one
  * above would be in asked, or comes with an interrupt of its own.
  *
- * What has no range, and what is too long, goes the usual way: tlb_gen and all of
- * mm_cpumask. That is right for confined CPUs, too.
+ * What has no range, what is too long, and what is not in the user's half (an LDT,
+ * ldt.c) goes the usual way: tlb_gen and all of mm_cpumask. That is right for
+ * confined CPUs, too.
  *
  * Locks: none; those of the caller may be held. Callers: flush_tlb_mm_range(),
  * flush_tlb_func().
@@ -82,6 +83,13 @@ static void sharers_send(struct sharers_flush *f, int cpu)
 	}
 }
 
+/* Do masks say who may hold an entry of a range? */
+static bool sharers_is_noted(unsigned long end)
+{
+	CF_MUTATION(sharers_ldt_narrow, return end != TLB_FLUSH_ALL);
+	return end <= TASK_SIZE_MAX;
+}
+
 /**
  * __sharers_flush() - flush a range where somebody may hold it
  * @mm: the process
@@ -104,7 +112,7 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 
 	/* The changes before the masks. */
 	smp_mb();
-	if (end == TLB_FLUSH_ALL || READ_ONCE(s->stopped) ||
+	if (!sharers_is_noted(end) || READ_ONCE(s->stopped) ||
 	    !sharers_mask_range(s, start, end, &slots)) {
 		count_vm_event(SHARERS_FLUSH_ALL);
 		return false;

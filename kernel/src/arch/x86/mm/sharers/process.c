@@ -16,9 +16,8 @@
  * one more.
  *
  * Without copies are: processes whose memory is locked and real-time ones, which
- * want no new faults; all of them where user space has page tables of its own
- * (PTI), since an LDT is mapped in one root only; and where flushes are a matter of
- * the hypervisor and go by the root.
+ * want no new faults; and all of them where flushes are a matter of the hypervisor
+ * and go by the root.
  *
  * Locks: sharers_list_lock. Callers: copy_mm(), pgd_free(), ticks, switches.
  */
@@ -44,8 +43,7 @@ static DEFINE_SPINLOCK(sharers_list_lock);
 /* Can this machine have copies? */
 static bool sharers_possible(void)
 {
-	return !cpu_feature_enabled(X86_FEATURE_PTI) &&
-	       !cpu_feature_enabled(X86_FEATURE_XENPV) &&
+	return !cpu_feature_enabled(X86_FEATURE_XENPV) &&
 	       !hypervisor_is_type(X86_HYPER_MS_HYPERV);
 }
 

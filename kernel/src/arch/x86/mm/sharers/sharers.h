@@ -18,6 +18,7 @@
  *   flush.c	flushes that go to those who are noted
  *   leave.c	a CPU that does not use a region is noted no more
  *   process.c	processes that get copies, and lose them
+ *   ldt.c	the one entry of the kernel's half that is a process' own
  *
  * A huge entry is copied as it is, with the accessed bit set, and writable only if
  * it is dirty: then no CPU ever has a bit to set in a copy. A fault sets bits in the
