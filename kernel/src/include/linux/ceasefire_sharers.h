@@ -17,6 +17,8 @@
 
 void __sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 			unsigned long size);
+bool __sharers_only_here(struct mm_struct *mm, unsigned long start,
+			 unsigned long end);
 void __sharers_exit(struct mm_struct *mm);
 void __sharers_thread(struct mm_struct *mm);
 void __sharers_tick(void);
@@ -35,6 +37,17 @@ static inline void sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 	smp_mb(); /* the change before the question */
 	if (unlikely(READ_ONCE(mm->context.sharers)))
 		__sharers_withdraw(mm, addr, size);
+}
+
+/*
+ * Is it known that a flush of a range would interrupt nobody? Then it is done, and
+ * leaves no debt. The core asks, whoever knows.
+ */
+static inline bool ceasefire_only_here(struct mm_struct *mm,
+				       unsigned long start, unsigned long end)
+{
+	return unlikely(READ_ONCE(mm->context.sharers)) &&
+	       __sharers_only_here(mm, start, end);
 }
 
 /* pgd_free(): no CPU has one of the roots loaded. */
@@ -63,6 +76,7 @@ static inline void sharers_tick(void)
 #else
 
 #define sharers_withdraw(mm, addr, size) ((void)0)
+#define ceasefire_only_here(mm, start, end) false
 static inline void sharers_exit(struct mm_struct *mm) { }
 static inline void sharers_thread(struct mm_struct *mm, bool vfork) { }
 static inline void sharers_tick(void) { }

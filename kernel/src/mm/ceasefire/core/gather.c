@@ -7,7 +7,7 @@
  * against it (struct cf_policy) nor there is one for all of them: all entries
  * that the gather has cleared are clean page cache pages or anonymous ones of
  * this process alone, no table goes, no secondary MMU listens, another CPU runs
- * the process. Then the frames are tagged instead.
+ * the process and may hold some of it. Then the frames are tagged instead.
  *
  * Why clean: a CPU writes through a dirty entry without asking the page tables,
  * which would change a file long after munmap(), msync() or sealing. Through a
@@ -307,6 +307,17 @@ bool cf_runs_elsewhere(struct mm_struct *mm)
 }
 
 /*
+ * The same for what a gather has cleared, where it is known who may hold it. Not a
+ * promise: the flush that follows goes to whoever may hold it then.
+ */
+static bool cf_interrupts_nobody(struct mmu_gather *tlb)
+{
+	return !cf_runs_elsewhere(tlb->mm) ||
+	       (!cf_skip_local &&
+		ceasefire_only_here(tlb->mm, tlb->start, tlb->end));
+}
+
+/*
  * The one place that decides whether a marked gather must flush: what the
  * mechanism of the process says, and then what holds for all of them.
  */
@@ -336,7 +347,7 @@ static enum cf_verdict cf_must_flush(struct mmu_gather *tlb,
 		return CF_FLUSH_TABLES;
 	if (cf_is_heard(tlb->mm))
 		return CF_FLUSH_NOTIFIER;
-	if (!cf_runs_elsewhere(tlb->mm))
+	if (cf_interrupts_nobody(tlb))
 		return CF_FLUSH_LOCAL;
 	return cf_stale_too_many(tlb) ? CF_FLUSH_LIMIT : CF_SKIP;
 }

@@ -134,6 +134,51 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 	return true;
 }
 
+/* Is there a CPU to interrupt but this one? */
+static bool sharers_is_elsewhere(struct sharers *s, unsigned long slots, int cpu)
+{
+	const struct cpumask *running = mm_cpumask(s->mm);
+	int slot, other;
+
+	for_each_set_bit(slot, &slots, SHARERS_SLOTS) {
+		other = s->slots[slot]->cpu;
+		if (other != cpu && cpumask_test_cpu(other, running))
+			return true;
+	}
+	for_each_cpu_and(other, s->unconfined, running)
+		if (other != cpu)
+			return true;
+	return false;
+}
+
+/**
+ * __sharers_only_here() - would a flush of a range interrupt nobody?
+ * @mm: the process
+ * @start: first address
+ * @end: first address behind it
+ *
+ * Only an advice: the flush itself looks again. A CPU that comes to the range after
+ * this finds it as it is now.
+ *
+ * Context: any. The entries of the range have been changed.
+ */
+bool __sharers_only_here(struct mm_struct *mm, unsigned long start,
+			 unsigned long end)
+{
+	struct sharers *s = mm->context.sharers;
+	unsigned long slots;
+	bool elsewhere;
+
+	/* The changes before the masks. */
+	smp_mb();
+	if (!sharers_is_noted(end) || READ_ONCE(s->stopped) ||
+	    !sharers_mask_range(s, start, end, &slots))
+		return false;
+	elsewhere = sharers_is_elsewhere(s, slots, get_cpu());
+	put_cpu();
+	return !elsewhere;
+}
+
 static void sharers_flush_range(const struct flush_tlb_info *info)
 {
 	unsigned long addr, step = 1UL << info->stride_shift;

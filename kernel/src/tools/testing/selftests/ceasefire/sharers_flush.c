@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "checker.h"
@@ -217,6 +218,40 @@ static void *flush_other(void *unused)
 	MUST(madvise(other.addr, PAGE, MADV_DONTNEED));
 	__atomic_store_n(&other.done, true, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+/*
+ * Memory that FPR may leave to others: if nobody else has used it, the flush is done
+ * here and leaves no debt; else it is skipped.
+ */
+static void recycled_memory(void)
+{
+	long skipped, local, received;
+	char *p;
+	int i;
+
+	MUST(prctl(PR_FPR, PR_FPR_SET_AUTO, ~0UL, 0, 0));
+	start();
+	skipped = vmstat("fpr_skip");
+	local = vmstat("fpr_flush_local");
+	received = vmstat("nr_tlb_remote_flush_received");
+	for (i = 0; i < ROUNDS; i++) {
+		p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ENSURE(p != MAP_FAILED, "mmap: %m");
+		memset(p, OWN, LENGTH);
+		/* The peer comes to what is mapped last, and to nothing before. */
+		if (i == ROUNDS - 1)
+			peer_touch(p, PAGES);
+		else
+			ENSURE(vmstat("fpr_skip") == skipped, "a flush was skipped");
+		MUST(munmap(p, LENGTH));
+	}
+	ENSURE(vmstat("fpr_flush_local") - local >= ROUNDS - 1,
+	       "%ld flushes were local", vmstat("fpr_flush_local") - local);
+	ENSURE(vmstat("fpr_skip") > skipped, "the last flush was not skipped");
+	received = vmstat("nr_tlb_remote_flush_received") - received;
+	ENSURE(received < ROUNDS / 10, "%ld shootdowns", received);
 }
 
 /* Two others flush a page each; the peer hears of both at once. */
@@ -448,6 +483,7 @@ int main(int argc, char **argv)
 		{ "table_moved", table_moved, 0 },
 		{ "late_fill", late_fill, 0 },
 		{ "two_at_once", two_at_once, 0 },
+		{ "recycled_memory", recycled_memory, 0 },
 		{ "left", left, 0 },
 		{ "asleep", asleep, 0 },
 		{ "huge_dontneed", huge_dontneed, 0 },
