@@ -128,7 +128,8 @@
 	M(sharers_range_only)	\
 	M(sharers_leave_unflushed)	\
 	M(sharers_ldt_unseen)	\
-	M(sharers_ldt_narrow)
+	M(sharers_ldt_narrow)	\
+	M(sharers_unloaded)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {

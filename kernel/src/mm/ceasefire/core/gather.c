@@ -369,10 +369,11 @@ static void cf_owe_nothing(struct cf_ctx *ctx)
  */
 void cf_flush_own(struct mmu_gather *tlb)
 {
-	unsigned long addr;
+	unsigned long addr, flags;
 
 	CF_MUTATION(latr_keeps_own, return);
-	preempt_disable();
+	/* CR3 is read and written, and interrupts change the root (sharers). */
+	local_irq_save(flags);
 	if (this_cpu_read(cpu_tlbstate.loaded_mm) == tlb->mm) {
 		if (tlb->end - tlb->start > CF_SINGLE_FLUSHES << PAGE_SHIFT)
 			flush_tlb_local();
@@ -381,7 +382,7 @@ void cf_flush_own(struct mmu_gather *tlb)
 			     addr += PAGE_SIZE)
 				flush_tlb_one_user(addr);
 	}
-	preempt_enable();
+	local_irq_restore(flags);
 }
 
 /**

@@ -31,7 +31,7 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 		     unsigned long end, unsigned int stride_shift,
 		     bool freed_tables);
 void __sharers_flush_here(const struct flush_tlb_info *info);
-void __sharers_ldt(struct mm_struct *mm);
+void __sharers_ldt(struct mm_struct *mm, bool there);
 enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
 				   unsigned long error_code,
 				   unsigned long addr);
@@ -67,11 +67,15 @@ static inline bool sharers_flush(struct mm_struct *mm, unsigned long start,
 	       __sharers_flush(mm, start, end, stride_shift, freed_tables);
 }
 
-/* The entry for an LDT was made in mm->pgd, or is gone: all roots have the same. */
-static inline void sharers_ldt(struct mm_struct *mm)
+/*
+ * The entry for an LDT was made in mm->pgd, or is about to go: all roots have the same.
+ * The barrier is for a process that gets copies right now.
+ */
+static inline void sharers_ldt(struct mm_struct *mm, bool there)
 {
+	smp_mb(); /* the entry before the question */
 	if (unlikely(READ_ONCE(mm->context.sharers)))
-		__sharers_ldt(mm);
+		__sharers_ldt(mm, there);
 }
 
 /* flush_tlb_func(): true if it is one of those. A macro: the structure is not known. */
@@ -112,7 +116,7 @@ static inline void sharers_fault_again(struct pt_regs *regs,
 #define sharers_behind(mm)	false
 #define sharers_switch(mm, need_flush) ((void)0)
 #define sharers_flush(mm, start, end, stride_shift, freed_tables) false
-#define sharers_ldt(mm) ((void)0)
+#define sharers_ldt(mm, there) ((void)0)
 #define sharers_flush_here(info) false
 #define sharers_fault(regs, error_code, addr) SHARERS_GO_ON
 #define sharers_fault_again(regs, error_code, addr) ((void)0)

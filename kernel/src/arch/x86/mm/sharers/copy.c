@@ -29,7 +29,7 @@ struct sharers_tables {
 
 static struct ptdesc *sharers_table_alloc(struct mm_struct *mm)
 {
-	struct ptdesc *table = pagetable_alloc(GFP_PGTABLE_USER, 0);
+	struct ptdesc *table = pagetable_alloc(GFP_PGTABLE_USER | SHARERS_GFP, 0);
 
 	if (!table)
 		return NULL;
@@ -74,11 +74,12 @@ static void sharers_root_dtor(pgd_t *root)
  */
 struct sharers_cpu *sharers_cpu_alloc(struct mm_struct *mm)
 {
-	struct sharers_cpu *sc = kzalloc(sizeof(*sc), GFP_KERNEL_ACCOUNT);
+	struct sharers_cpu *sc = kzalloc(sizeof(*sc),
+					 GFP_KERNEL_ACCOUNT | SHARERS_GFP);
 
 	if (!sc)
 		return NULL;
-	sc->root = (pgd_t *)__get_free_pages(GFP_PGTABLE_USER,
+	sc->root = (pgd_t *)__get_free_pages(GFP_PGTABLE_USER | SHARERS_GFP,
 					     PGD_ALLOCATION_ORDER);
 	if (!sc->root) {
 		kfree(sc);

@@ -28,11 +28,9 @@
 
 #include <asm/tlbflush.h>
 
+#include "../mm_internal.h"
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
-
-/* More single pages than this cost more than a flush; as tlb.c has it. */
-#define SHARERS_SINGLE_MAX	33UL
 
 struct sharers_flush {
 	struct flush_tlb_info info;
@@ -68,6 +66,17 @@ static void sharers_ask(struct sharers *s, struct sharers_flush *f,
 	cpumask_and(&f->cpus, &f->cpus, mm_cpumask(s->mm));
 }
 
+/*
+ * Does this CPU run the process? It may be left in mm_cpumask, and flush for a process
+ * of somebody else; or it was lazy, and has let go of the process since it was asked. Then
+ * it has done nothing yet, and finds that out when it comes back.
+ */
+static bool sharers_is_loaded(struct mm_struct *mm)
+{
+	CF_MUTATION(sharers_unloaded, return true);
+	return this_cpu_read(cpu_tlbstate.loaded_mm) == mm;
+}
+
 static void sharers_send(struct sharers_flush *f, int cpu)
 {
 	if (cpumask_any_but(&f->cpus, cpu) < nr_cpu_ids) {
@@ -78,7 +87,8 @@ static void sharers_send(struct sharers_flush *f, int cpu)
 	count_vm_event(SHARERS_FLUSH_LOCAL);
 	if (cpumask_test_cpu(cpu, &f->cpus)) {
 		local_irq_disable();
-		__sharers_flush_here(&f->info);
+		if (sharers_is_loaded(f->info.mm))
+			__sharers_flush_here(&f->info);
 		local_irq_enable();
 	}
 }
@@ -125,7 +135,7 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 		.stride_shift = stride_shift, .freed_tables = freed_tables,
 		.sharers = 1,
 	};
-	if ((end - start) >> stride_shift > SHARERS_SINGLE_MAX)
+	if ((end - start) >> stride_shift > tlb_single_page_flush_ceiling)
 		f->info.end = TLB_FLUSH_ALL;
 	sharers_ask(s, f, slots);
 	sharers_send(f, cpu);
@@ -185,6 +195,14 @@ static void sharers_flush_range(const struct flush_tlb_info *info)
 
 	for (addr = info->start; addr < info->end; addr += step)
 		flush_tlb_one_user(addr);
+	count_vm_tlb_events(NR_TLB_LOCAL_FLUSH_ONE,
+			    (info->end - info->start) >> info->stride_shift);
+}
+
+static void sharers_flush_all(void)
+{
+	flush_tlb_local();
+	count_vm_tlb_event(NR_TLB_LOCAL_FLUSH_ALL);
 }
 
 /* Is the range all that was asked of this CPU? */
@@ -219,7 +237,7 @@ void __sharers_flush_here(const struct flush_tlb_info *info)
 		if (range)
 			sharers_flush_range(info);
 		else
-			flush_tlb_local();
+			sharers_flush_all();
 		return;
 	}
 	/* Not asked: it had no slot yet, and has flushed since it has one. */
@@ -230,7 +248,7 @@ void __sharers_flush_here(const struct flush_tlb_info *info)
 	if (range && sharers_is_all(sc, own, asked))
 		sharers_flush_range(info);
 	else
-		flush_tlb_local();
+		sharers_flush_all();
 	sc->done = asked;
 	if (info->initiating_cpu != smp_processor_id() && range)
 		sharers_leave_unused(s, sc, info->start, info->end);

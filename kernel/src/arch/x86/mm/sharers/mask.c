@@ -58,7 +58,7 @@ bool sharers_mask_make(struct sharers *s, unsigned long addr)
 
 	if (xa_load(&s->masks, index))
 		return true;
-	masks = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	masks = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT | SHARERS_GFP);
 	if (!masks)
 		return false;
 	set_page_private(virt_to_page(masks), 0);

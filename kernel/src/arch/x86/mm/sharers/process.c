@@ -55,6 +55,8 @@ static bool sharers_add(struct sharers *s)
 
 	if (!sc)
 		return false;
+	spin_lock(&pgd_lock);
+	sharers_ldt_root(s, sc);
 	raw_spin_lock_irq(&s->lock);
 	if (s->nr < SHARERS_SLOTS) {
 		sc->slot = s->nr;
@@ -62,6 +64,7 @@ static bool sharers_add(struct sharers *s)
 		added = true;
 	}
 	raw_spin_unlock_irq(&s->lock);
+	spin_unlock(&pgd_lock);
 	if (!added)
 		sharers_cpu_free(s->mm, sc);
 	return added;
@@ -200,12 +203,17 @@ void __sharers_thread(struct mm_struct *mm)
  * __sharers_exit() - a process is gone
  * @mm: the process
  *
+ * Also an address space that a fork() could not finish: it is a copy of its parent's
+ * until the end of mm_init(), and so is the pointer.
+ *
  * Context: any; nobody has a root of it loaded.
  */
 void __sharers_exit(struct mm_struct *mm)
 {
 	struct sharers *s = mm->context.sharers;
 
+	if (s->mm != mm)
+		return;
 	spin_lock(&sharers_list_lock);
 	list_del(&s->list);
 	spin_unlock(&sharers_list_lock);

@@ -66,6 +66,9 @@
 /* A bit of a mask each. CPUs for which there is none are unconfined. */
 #define SHARERS_SLOTS		64
 
+/* Whatever a copy lacks the canonical root has: no memory is no reason to kill. */
+#define SHARERS_GFP		(__GFP_NORETRY | __GFP_NOWARN)
+
 /* A region has one mask, and those of a GiB are in one page. */
 #define SHARERS_REGION_SHIFT	PMD_SHIFT
 #define SHARERS_PAGE_SHIFT	PUD_SHIFT
@@ -97,6 +100,8 @@ struct sharers {
 	unsigned int		taken;
 	/* @nr, @taken; may be taken with interrupts off, under a run queue's lock */
 	raw_spinlock_t		lock;
+	/* The entry for an LDT is about to go (PTI); pgd_lock */
+	bool			no_ldt;
 	/* Flushes go to all, and no CPU gets a copy. */
 	bool			stopped;
 	struct list_head	list;
@@ -141,6 +146,14 @@ void sharers_unconfine(struct sharers *s, struct sharers_cpu *sc);
 /* leave.c */
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
 			  unsigned long start, unsigned long end);
+
+/* ldt.c */
+#ifdef CONFIG_MODIFY_LDT_SYSCALL
+void sharers_ldt_root(struct sharers *s, struct sharers_cpu *sc);
+#else
+static inline void sharers_ldt_root(struct sharers *s,
+				    struct sharers_cpu *sc) { }
+#endif
 
 /* process.c */
 void sharers_want_more(struct sharers *s);
