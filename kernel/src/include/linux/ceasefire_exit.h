@@ -144,12 +144,13 @@ static inline void sharers_mm_init(struct mm_struct *mm)
 {
 	mm->context.sharers = NULL;
 	mm->context.sharers_wanted =
-		current->mm && READ_ONCE(current->mm->context.sharers_wanted);
+		current->mm && READ_ONCE(current->mm->context.sharers_wanted) ?
+		SHARERS_WANTED : SHARERS_UNWANTED;
 }
 
 static inline void sharers_exec_secure(struct mm_struct *mm)
 {
-	mm->context.sharers_wanted = false;
+	mm->context.sharers_wanted = SHARERS_UNWANTED;
 }
 
 static inline void sharers_exec(struct mm_struct *mm)

@@ -15,6 +15,13 @@
 
 #ifdef CONFIG_CEASEFIRE_SHARERS
 
+/* mm->context.sharers_wanted */
+enum sharers_wanted {
+	SHARERS_UNWANTED,
+	SHARERS_WANTED,		/* from the second thread on */
+	SHARERS_NEXT,		/* not here any more; in what is forked and executed */
+};
+
 void __sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 			unsigned long size);
 bool __sharers_only_here(struct mm_struct *mm, unsigned long start,
@@ -62,7 +69,8 @@ static inline void sharers_exit(struct mm_struct *mm)
  */
 static inline void sharers_thread(struct mm_struct *mm, bool vfork)
 {
-	if (unlikely(READ_ONCE(mm->context.sharers_wanted)) && !vfork)
+	if (unlikely(READ_ONCE(mm->context.sharers_wanted) == SHARERS_WANTED) &&
+	    !vfork)
 		__sharers_thread(mm);
 }
 

@@ -11,28 +11,35 @@
 #include <linux/ceasefire.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
 #include "sharers.h"
 
 enum sharers_enabled sharers_enabled __read_mostly = SHARERS_ASK;
 
+/* Is it too late for this address space? What is executed next can have them. */
+static bool sharers_is_late(struct mm_struct *mm)
+{
+	return READ_ONCE(mm->context.sharers_wanted) != SHARERS_WANTED &&
+	       (get_nr_threads(current) > 1 || sharers_is_stopped(mm));
+}
+
 static int sharers_set(struct mm_struct *mm, unsigned long on)
 {
 	switch (on) {
 	case 0:
-		WRITE_ONCE(mm->context.sharers_wanted, false);
+		WRITE_ONCE(mm->context.sharers_wanted, SHARERS_UNWANTED);
 		sharers_stop(mm);
 		return 0;
 	case 1:
 		if (READ_ONCE(sharers_enabled) == SHARERS_NEVER)
 			return -EPERM;
-		if (atomic_read(&mm->mm_users) > 1 &&
-		    !READ_ONCE(mm->context.sharers_wanted)) {
-			WRITE_ONCE(mm->context.sharers_wanted, true);
+		if (sharers_is_late(mm)) {
+			WRITE_ONCE(mm->context.sharers_wanted, SHARERS_NEXT);
 			return -EBUSY;
 		}
-		WRITE_ONCE(mm->context.sharers_wanted, true);
+		WRITE_ONCE(mm->context.sharers_wanted, SHARERS_WANTED);
 		return 0;
 	default:
 		return -EINVAL;
@@ -60,7 +67,7 @@ int sharers_prctl(unsigned long operation, unsigned long arg3,
 	case PR_SHARERS_SET:
 		return sharers_set(mm, arg3);
 	case PR_SHARERS_GET:
-		on = READ_ONCE(mm->context.sharers_wanted);
+		on = READ_ONCE(mm->context.sharers_wanted) != SHARERS_UNWANTED;
 		return put_user(on, (unsigned int __user *)arg3);
 	default:
 		return -EINVAL;
@@ -77,12 +84,12 @@ void __sharers_exec(struct mm_struct *mm)
 {
 	switch (READ_ONCE(sharers_enabled)) {
 	case SHARERS_NEVER:
-		mm->context.sharers_wanted = false;
+		mm->context.sharers_wanted = SHARERS_UNWANTED;
 		break;
 	case SHARERS_ASK:
 		break;
 	case SHARERS_ALWAYS:
-		mm->context.sharers_wanted = true;
+		mm->context.sharers_wanted = SHARERS_WANTED;
 		break;
 	}
 }

@@ -21,6 +21,7 @@ extern enum sharers_enabled sharers_enabled;
 void sharers_enable(enum sharers_enabled enabled);
 
 /* arch/x86/mm/sharers/process.c */
+bool sharers_is_stopped(struct mm_struct *mm);
 void sharers_stop(struct mm_struct *mm);
 void sharers_stop_all(void);
 

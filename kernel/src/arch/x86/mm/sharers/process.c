@@ -232,6 +232,19 @@ static void sharers_stop_here(void *info)
 }
 
 /**
+ * sharers_is_stopped() - has the process had copies, and goes on without?
+ * @mm: the process
+ *
+ * Return: true if so; for the rest of its life.
+ */
+bool sharers_is_stopped(struct mm_struct *mm)
+{
+	struct sharers *s = READ_ONCE(mm->context.sharers);
+
+	return s && READ_ONCE(s->stopped);
+}
+
+/**
  * sharers_stop() - a process goes on without copies
  * @mm: the process, with a reference
  *

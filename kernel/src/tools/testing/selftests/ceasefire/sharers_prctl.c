@@ -73,22 +73,56 @@ static int run_asker(const char *path, uid_t uid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* It begins with the next program. */
-static void too_late(void)
+/* One more thread, which ends. */
+static void make_thread(void)
 {
 	pthread_barrier_t barrier;
 	pthread_t thread;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	ENSURE(!pthread_create(&thread, NULL, wait_here, &barrier), "no thread");
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+}
+
+/* It begins with the next program, and not with the next thread. */
+static void too_late(void)
+{
+	pthread_barrier_t barrier;
 	int result, error, got;
+	pthread_t thread;
+	long fills;
 
 	pthread_barrier_init(&barrier, NULL, 2);
 	ENSURE(!pthread_create(&thread, NULL, wait_here, &barrier), "no thread");
 	pthread_barrier_wait(&barrier);
 	result = context_sharers(1);
 	error = errno;
+	fills = vmstat("sharers_fill");
+	make_thread();
 	pthread_barrier_wait(&barrier);
 	pthread_join(thread, NULL);
 	ENSURE(result == -1 && error == EBUSY, "%d, %s", result,
 	       strerror(error));
+	ENSURE(vmstat("sharers_fill") == fills, "it has begun");
+	got = run_asker("/proc/self/exe", 0);
+	ENSURE(got == 1, "the program that was executed says %d", got);
+}
+
+/* Copies that were given up do not come back. */
+static void again(void)
+{
+	long fills;
+	int got;
+
+	MUST(context_sharers(1));
+	make_thread();
+	MUST(context_sharers(0));
+	ENSURE(context_sharers(1) == -1 && errno == EBUSY, "again: %m");
+	fills = vmstat("sharers_fill");
+	make_thread();
+	ENSURE(vmstat("sharers_fill") == fills, "they are there again");
 	got = run_asker("/proc/self/exe", 0);
 	ENSURE(got == 1, "the program that was executed says %d", got);
 }
@@ -145,16 +179,10 @@ static void by_root(void)
 /* What they are for is not worth a new fault where faults are unwelcome. */
 static void uses_sharers(bool expected, const char *what)
 {
-	pthread_barrier_t barrier;
 	long fills = vmstat("sharers_fill");
-	pthread_t thread;
 
 	MUST(context_sharers(1));
-	pthread_barrier_init(&barrier, NULL, 2);
-	ENSURE(!pthread_create(&thread, NULL, wait_here, &barrier), "no thread");
-	pthread_barrier_wait(&barrier);
-	pthread_barrier_wait(&barrier);
-	pthread_join(thread, NULL);
+	make_thread();
 	ENSURE((vmstat("sharers_fill") > fills) == expected, "%s %s sharers",
 	       what, expected ? "has no" : "has");
 }
@@ -197,6 +225,7 @@ int main(int argc, char **argv)
 		{ "on_and_off", on_and_off, 0 },
 		{ "wrong_use", wrong_use, 0 },
 		{ "too_late", too_late, 0 },
+		{ "again", again, 0 },
 		{ "inherited", inherited, 0 },
 		{ "privileged", privileged, 0 },
 		{ "by_root", by_root, 0 },
