@@ -81,6 +81,7 @@ static void memory_offline(void)
 {
 	struct tfile f;
 
+	frames_steer(PAGES);
 	park(&f, ON_TMPFS);
 	take_offline("fpr_drain_pcp");
 }
@@ -90,6 +91,7 @@ static void offline_migrates(void)
 {
 	struct tfile f;
 
+	frames_steer(PAGES);
 	stale(&f, ON_TMPFS);
 	take_offline("fpr_drain_isolate");
 }

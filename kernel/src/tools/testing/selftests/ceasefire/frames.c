@@ -19,6 +19,10 @@
 #define CMA		"/sys/kernel/debug/cma/"
 #define CMA_TRIES	25
 #define LIMIT_S		30
+#define STEER_STEP	(16 * MIB)
+#define STEER_MOST	(512 * MIB)
+#define STEER_PAGES	16
+#define STEER_BLOCKS	64
 
 void frames_of_file(const struct tfile *f, uint64_t *frames)
 {
@@ -98,6 +102,55 @@ static bool is_whole(long block)
 	return whole;
 }
 
+/* Can it go offline with all that is in it? @last saves asking for each frame. */
+static bool is_removable(long block, long *last, bool *removable)
+{
+	if (block != *last) {
+		*last = block;
+		*removable = is_movable(block) && is_whole(block);
+	}
+	return *removable;
+}
+
+/* Is there any memory that can go offline? */
+static bool any_removable(void)
+{
+	bool removable = false;
+	long block, last = -1;
+
+	for (block = 0; block < STEER_BLOCKS && !removable; block++)
+		is_removable(block, &last, &removable);
+	return removable;
+}
+
+/* Memory that is taken and kept until its frames can go offline; that is given back. */
+void frames_steer(size_t count)
+{
+	unsigned long size = block_size(), taken, i;
+	bool removable = false;
+	long last = -1;
+	size_t right;
+	char *p;
+
+	if (!any_removable())
+		ktap_skip("no frame in ZONE_MOVABLE: boot with movablecore=");
+	for (taken = 0; taken < STEER_MOST; taken += STEER_STEP) {
+		p = mmap(NULL, STEER_STEP, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		ENSURE(p != MAP_FAILED, "mmap: %m");
+		/* One page of many will do. */
+		for (i = right = 0; i < STEER_STEP; i += STEER_PAGES * PAGE)
+			if (is_removable((long)(frame_of(p + i) * PAGE / size),
+					 &last, &removable))
+				right += STEER_PAGES;
+		if (right < 2 * count)
+			continue;
+		munmap(p, STEER_STEP);
+		return;
+	}
+	ktap_retry("no frame is where memory can go offline");
+}
+
 long frames_block(const uint64_t *frames, size_t count)
 {
 	unsigned long size = block_size();
@@ -117,7 +170,7 @@ long frames_block(const uint64_t *frames, size_t count)
 		}
 	}
 	if (best < 0)
-		ktap_skip("no frame in ZONE_MOVABLE: boot with movablecore=");
+		ktap_retry("no frame is where memory can go offline");
 	return best;
 }
 

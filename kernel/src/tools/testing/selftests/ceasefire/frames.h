@@ -21,7 +21,12 @@ void frames_of_file(const struct tfile *f, uint64_t *frames);
 /* Some go on for ever when they cannot; a signal ends them. */
 bool write_for(const char *path, const char *text, unsigned int limit);
 
-/* A block of memory that can go offline and has one of the frames, or skip. */
+/*
+ * Have the next @count frames come from memory that can go offline, for as long as
+ * this process lives; skips the case where there is none.
+ */
+void frames_steer(size_t count);
+/* A block of memory that can go offline and has one of the frames. */
 long frames_block(const uint64_t *frames, size_t count);
 size_t frames_in_block(const uint64_t *frames, size_t count, long block);
 /* Take it offline; false with errno set when it cannot. */
