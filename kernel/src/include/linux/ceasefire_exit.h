@@ -46,7 +46,7 @@ static inline void cf_exec_failed(struct mm_struct *mm)
 		__cf_exec_failed(mm);
 }
 
-/* exit_mmap(), at its start, before free_pgtables() and at its end. */
+/* exit_mmap(), at its start, before free_pgtables(), and at its end. */
 static inline void cf_exit_begin(struct mm_struct *mm)
 {
 	if (unlikely(mm->cf))
@@ -172,6 +172,13 @@ static inline void ceasefire_mm_init(struct mm_struct *mm)
 	cf_mm_init(mm);
 	fpr_mm_init(mm);
 	sharers_mm_init(mm);
+}
+
+/* exit_mmap(), at its end. */
+static inline void ceasefire_exit_end(struct mm_struct *mm)
+{
+	cf_exit_end(mm);
+	sharers_exit_end(mm);
 }
 
 /* begin_new_exec(): a program with privileges that its caller lacks (I2). */

@@ -26,6 +26,7 @@ void __sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 			unsigned long size);
 bool __sharers_only_here(struct mm_struct *mm, unsigned long start,
 			 unsigned long end);
+void __sharers_exit_end(struct mm_struct *mm);
 void __sharers_exit(struct mm_struct *mm);
 void __sharers_thread(struct mm_struct *mm);
 void __sharers_tick(void);
@@ -57,6 +58,13 @@ static inline bool ceasefire_only_here(struct mm_struct *mm,
 	       __sharers_only_here(mm, start, end);
 }
 
+/* exit_mmap(): the process is gone, though others may hold on to what is left of it. */
+static inline void sharers_exit_end(struct mm_struct *mm)
+{
+	if (unlikely(mm->context.sharers))
+		__sharers_exit_end(mm);
+}
+
 /* pgd_free(): no CPU has one of the roots loaded. */
 static inline void sharers_exit(struct mm_struct *mm)
 {
@@ -85,6 +93,7 @@ static inline void sharers_tick(void)
 
 #define sharers_withdraw(mm, addr, size) ((void)0)
 #define ceasefire_only_here(mm, start, end) false
+static inline void sharers_exit_end(struct mm_struct *mm) { }
 static inline void sharers_exit(struct mm_struct *mm) { }
 static inline void sharers_thread(struct mm_struct *mm, bool vfork) { }
 static inline void sharers_tick(void) { }

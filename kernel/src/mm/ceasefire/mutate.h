@@ -129,7 +129,8 @@
 	M(sharers_leave_unflushed)	\
 	M(sharers_ldt_unseen)	\
 	M(sharers_ldt_narrow)	\
-	M(sharers_unloaded)
+	M(sharers_unloaded)	\
+	M(sharers_tables_stay)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {

@@ -3,8 +3,8 @@
  * The copy of a CPU: a root with the kernel's half as in any other, and tables down
  * to those of PMDs, made when the CPU first gets there.
  *
- * Tables are added by the CPU itself, with interrupts off, and none is freed before
- * all of them are: so others may walk the copy of a CPU at any time. A root is on
+ * Tables are added by the CPU itself, with interrupts off, and none is freed before the
+ * process is gone: so others may walk the copy of a CPU at any time. A root is on
  * pgd_list, so that it gets what is changed in the kernel's half.
  *
  * They count as page tables of the process (pgtables_bytes) and are charged to it.
@@ -86,24 +86,56 @@ struct sharers_cpu *sharers_cpu_alloc(struct mm_struct *mm)
 		return NULL;
 	}
 	sharers_root_ctor(mm, sc->root);
+	mm_inc_nr_puds(mm);
 	sc->cpu = -1;
 	INIT_LIST_HEAD(&sc->tables);
 	return sc;
 }
 
 /**
- * sharers_cpu_free() - free a copy
- * @mm: the process
- * @sc: the copy; no CPU has the root loaded, and nobody looks at the tables
+ * sharers_cpu_cut() - a root leads to no table any more
+ * @sc: the copy of any CPU; nobody fills it
+ *
+ * A CPU may have it loaded: it has to be flushed before tables are freed.
  */
-void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc)
+void sharers_cpu_cut(struct sharers_cpu *sc)
+{
+	unsigned int i;
+
+	for (i = 0; i < KERNEL_PGD_BOUNDARY; i++)
+		if (pgd_val(sc->root[i]))
+			set_pgd(sc->root + i, __pgd(0));
+}
+
+/**
+ * sharers_cpu_empty() - free the tables of a copy
+ * @mm: the process
+ * @sc: the copy; no CPU walks the tables, and nobody looks at them
+ *
+ * Context: may sleep.
+ */
+void sharers_cpu_empty(struct mm_struct *mm, struct sharers_cpu *sc)
 {
 	struct ptdesc *table, *next;
 
-	list_for_each_entry_safe(table, next, &sc->tables, pt_list)
+	list_for_each_entry_safe(table, next, &sc->tables, pt_list) {
+		list_del(&table->pt_list);
 		sharers_table_free(mm, table);
+		cond_resched();
+	}
+}
+
+/**
+ * sharers_cpu_free() - free a copy, which has no tables as a rule
+ * @mm: the process
+ * @sc: the copy; no CPU has the root loaded
+ */
+void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc)
+{
+	sharers_cpu_empty(mm, sc);
 	sharers_root_dtor(sc->root);
 	free_pages((unsigned long)sc->root, PGD_ALLOCATION_ORDER);
+	mm_dec_nr_puds(mm);
 	kfree(sc);
 }
 

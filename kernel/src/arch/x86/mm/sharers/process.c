@@ -21,6 +21,7 @@
  *
  * Locks: sharers_list_lock. Callers: copy_mm(), pgd_free(), ticks, switches.
  */
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/mmu_context.h>
 #include <linux/sched/mm.h>
@@ -31,6 +32,7 @@
 #include <asm/hypervisor.h>
 #include <asm/tlbflush.h>
 
+#include "../../../../mm/ceasefire/mutate.h"
 #include "../../../../mm/ceasefire/sharers/sharers.h"
 #include "sharers.h"
 
@@ -70,13 +72,24 @@ static bool sharers_add(struct sharers *s)
 	return added;
 }
 
+/* It is the process that pays, not this thread of the kernel. */
+static void sharers_add_charged(struct sharers *s)
+{
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(s->mm);
+	struct mem_cgroup *old = set_active_memcg(memcg);
+
+	sharers_add(s);
+	set_active_memcg(old);
+	mem_cgroup_put(memcg);
+}
+
 static void sharers_add_one(struct work_struct *work)
 {
 	struct sharers *s = container_of(work, struct sharers, more);
 	struct mm_struct *mm = s->mm;
 
 	if (READ_ONCE(s->nr) == READ_ONCE(s->taken))
-		sharers_add(s);
+		sharers_add_charged(s);
 	/* May be the last one: the process is gone, and so is @s. */
 	mmdrop(mm);
 }
@@ -200,7 +213,36 @@ void __sharers_thread(struct mm_struct *mm)
 }
 
 /**
- * __sharers_exit() - a process is gone
+ * __sharers_exit_end() - a process is gone, and nothing is mapped in it any more
+ * @mm: the process
+ *
+ * Its tables go, as those of any process: somebody may hold on to the rest for long, such
+ * as who has a file of its /proc folder open. CPUs in lazy mode have a root loaded
+ * still; the flush is for those, too. Nobody withdraws or flushes any more, since all
+ * that could have has needed a mapping.
+ *
+ * Context: may sleep.
+ */
+void __sharers_exit_end(struct mm_struct *mm)
+{
+	struct sharers *s = mm->context.sharers;
+	unsigned int i, nr;
+
+	CF_MUTATION(sharers_tables_stay, return);
+	WRITE_ONCE(s->stopped, true);
+	/* More can be made by a work item that is late; those lead nowhere. */
+	raw_spin_lock_irq(&s->lock);
+	nr = s->nr;
+	raw_spin_unlock_irq(&s->lock);
+	for (i = 0; i < nr; i++)
+		sharers_cpu_cut(s->slots[i]);
+	flush_tlb_mm_range(mm, 0, TLB_FLUSH_ALL, PAGE_SHIFT, true);
+	for (i = 0; i < nr; i++)
+		sharers_cpu_empty(mm, s->slots[i]);
+}
+
+/**
+ * __sharers_exit() - what is left of a process is freed
  * @mm: the process
  *
  * Also an address space that a fork() could not finish: it is a copy of its parent's

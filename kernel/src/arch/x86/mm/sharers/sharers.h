@@ -134,6 +134,8 @@ void sharers_mask_free(struct sharers *s);
 
 /* copy.c */
 struct sharers_cpu *sharers_cpu_alloc(struct mm_struct *mm);
+void sharers_cpu_cut(struct sharers_cpu *sc);
+void sharers_cpu_empty(struct mm_struct *mm, struct sharers_cpu *sc);
 void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc);
 pmd_t *sharers_copy(struct sharers_cpu *sc, unsigned long addr);
 bool sharers_copy_make(struct mm_struct *mm, struct sharers *s,

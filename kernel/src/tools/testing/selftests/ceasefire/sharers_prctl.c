@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +24,7 @@
 #include "ktap.h"
 
 #define NOBODY	65534
+#define GIBS	200L
 
 static void on_and_off(void)
 {
@@ -219,6 +222,55 @@ static void counted(void)
 	       before, with);
 }
 
+/* A process whose CPUs have many tables, a page in each of many GiB; it never ends. */
+static void use_tables(int ready)
+{
+	pthread_barrier_t barrier;
+	pthread_t thread;
+	char *p;
+	long i;
+
+	MUST(context_sharers(1));
+	pthread_barrier_init(&barrier, NULL, 2);
+	ENSURE(!pthread_create(&thread, NULL, wait_here, &barrier), "no thread");
+	p = mmap(NULL, GIBS * GIB, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	for (i = 0; i < GIBS; i++)
+		p[i * GIB] = 1;
+	MUST(write(ready, "", 1));
+	for (;;)
+		pause();
+}
+
+/* Somebody holds on to what is left of a process: its tables go all the same. */
+static void held_on_to(void)
+{
+	long before, with, after;
+	int ready[2], fd;
+	char path[64], c;
+	pid_t child;
+
+	MUST(pipe(ready));
+	before = read_kb("/proc/meminfo", "PageTables");
+	child = MUST(fork());
+	if (!child)
+		use_tables(ready[1]);
+	MUST(read(ready[0], &c, 1));
+	with = read_kb("/proc/meminfo", "PageTables");
+	ENSURE(with - before > GIBS * 10, "%ld kB of tables for %ld GiB",
+	       with - before, GIBS);
+	snprintf(path, sizeof(path), "/proc/%d/mem", child);
+	fd = (int)MUST(open(path, O_RDONLY | O_CLOEXEC));
+	MUST(kill(child, SIGKILL));
+	MUST(waitpid(child, NULL, 0));
+	after = read_kb("/proc/meminfo", "PageTables");
+	close(fd);
+	/* Others come and go meanwhile. */
+	ENSURE(after - before < GIBS * 2, "%ld kB of %ld are left", after - before,
+	       with - before);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -233,6 +285,7 @@ int main(int argc, char **argv)
 		{ "memory_is_locked", memory_is_locked, 0 },
 		{ "real_time", real_time, 0 },
 		{ "counted", counted, 0 },
+		{ "held_on_to", held_on_to, 0 },
 	};
 
 	if (argc == 2 && !strcmp(argv[1], "--ask"))
