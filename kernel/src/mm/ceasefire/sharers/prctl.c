@@ -98,7 +98,8 @@ void __sharers_exec(struct mm_struct *mm)
  * sharers_enable() - who may have copies from now on
  * @enabled: what root has chosen
  *
- * Context: may sleep. With SHARERS_NEVER no CPU has a copy any more when it returns.
+ * Context: may sleep. With SHARERS_NEVER flushes go to all when it returns, and CPUs
+ * lose their copies as sharers_stop() says.
  */
 void sharers_enable(enum sharers_enabled enabled)
 {

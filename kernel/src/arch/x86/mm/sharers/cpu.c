@@ -9,8 +9,15 @@
  *
  * confined -> unconfined: the bit, a barrier, the canonical root. So a flush that
  * does not see the bit has changed its entries before this CPU walks there.
- * unconfined -> confined: CR3 with a flush, then the bit is cleared, by the first
- * fill after it. A bit too many costs an interrupt.
+ * unconfined -> confined: CR3 with a flush, then the bit is cleared: at once by a tick,
+ * after a switch by the next fill or tick. A bit too many costs an interrupt.
+ *
+ * An interrupt changes the root only where it has interrupted user mode: what else it
+ * interrupts may have read CR3, and writes it back (flush_tlb_local()), or has told the
+ * hardware to load it (KVM).
+ *
+ * While CR3 and what is said of it differ, loaded_mm is LOADED_MM_SWITCHING, as ever:
+ * an NMI neither touches user memory nor fills.
  *
  * A CPU that is not in mm_cpumask is not interrupted. It finds what it was asked
  * meanwhile when it comes back:
@@ -22,7 +29,7 @@
  *   CR3; done = asked
  *
  * so one of them sees the other. A CPU without a slot has nothing to be asked by,
- * and flushes whenever it comes.
+ * and flushes whenever it comes. It takes a slot only when it flushes next.
  *
  * Locks: sharers.lock for slots. Interrupts are off everywhere here.
  * Callers: switch_mm_irqs_off() and others in tlb.c, sched_tick(), fault.c.
@@ -32,6 +39,8 @@
 #include <linux/sched.h>
 #include <linux/vmstat.h>
 
+#include <asm/irq_regs.h>
+#include <asm/ptrace.h>
 #include <asm/tlbflush.h>
 
 #include "../../../../mm/ceasefire/mutate.h"
@@ -74,10 +83,29 @@ pgd_t *__sharers_root(struct mm_struct *mm)
  */
 bool __sharers_behind(struct mm_struct *mm)
 {
-	struct sharers_cpu *sc = sharers_here(mm->context.sharers);
+	struct sharers *s = mm->context.sharers;
+	struct sharers_cpu *sc = sharers_here(s);
 
 	CF_MUTATION(sharers_behind_unseen, return false);
-	return !sc || !sc->confined || atomic64_read(&sc->asked) != sc->done;
+	return !sc || sc->confined == READ_ONCE(s->stopped) ||
+	       atomic64_read(&sc->asked) != sc->done;
+}
+
+static void sharers_join_unconfined(struct sharers *s)
+{
+	cpumask_set_cpu(smp_processor_id(), s->unconfined);
+	/* The bit before the first walk. */
+	smp_mb__after_atomic();
+}
+
+/* What this CPU has of the canonical root has been flushed. */
+static void sharers_leave_unconfined(struct sharers *s)
+{
+	if (!cpumask_test_cpu(smp_processor_id(), s->unconfined))
+		return;
+	/* The flush before others see that the bit is gone. */
+	smp_mb__before_atomic();
+	cpumask_clear_cpu(smp_processor_id(), s->unconfined);
 }
 
 /**
@@ -88,20 +116,24 @@ bool __sharers_behind(struct mm_struct *mm)
 void __sharers_switch(struct mm_struct *mm, bool *need_flush)
 {
 	struct sharers *s = mm->context.sharers;
-	struct sharers_cpu *sc = sharers_here(s) ?: sharers_take(s);
+	struct sharers_cpu *sc = sharers_here(s);
+	bool stopped = READ_ONCE(s->stopped);
 	u64 asked;
 
-	if (!sc || READ_ONCE(s->stopped)) {
-		cpumask_set_cpu(smp_processor_id(), s->unconfined);
-		/* The bit before the first walk. */
-		smp_mb__after_atomic();
+	/* Also where a CPU leaves lazy mode, and has the process loaded already. */
+	this_cpu_write(cpu_tlbstate.loaded_mm, LOADED_MM_SWITCHING);
+	barrier();
+	if (!sc && !stopped)
+		sc = sharers_take(s);
+	if (!sc) {
+		sharers_join_unconfined(s);
 		*need_flush = true;
-		if (sc)
-			sc->confined = false;
 		return;
 	}
-	if (!sc->confined) {
-		sc->confined = true;
+	if (sc->confined == stopped) {
+		if (stopped)
+			sharers_join_unconfined(s);
+		sc->confined = !stopped;
 		*need_flush = true;
 	}
 	asked = atomic64_read(&sc->asked);
@@ -112,12 +144,19 @@ void __sharers_switch(struct mm_struct *mm, bool *need_flush)
 		sc->done = asked;
 }
 
-/* From one root to another one, with a flush. */
-static void sharers_load(pgd_t *from, pgd_t *to)
+/* From one root of the loaded process to the other one, with a flush. */
+static void sharers_load(struct sharers *s, struct sharers_cpu *sc,
+			 bool confined)
 {
-	native_write_cr3(__native_read_cr3() ^ __sme_pa(from) ^ __sme_pa(to));
+	this_cpu_write(cpu_tlbstate.loaded_mm, LOADED_MM_SWITCHING);
+	barrier();
+	native_write_cr3(__native_read_cr3() ^ __sme_pa(sc->root) ^
+			 __sme_pa(s->mm->pgd));
 	/* Both halves, where there are two. */
 	flush_tlb_local();
+	sc->confined = confined;
+	barrier();
+	this_cpu_write(cpu_tlbstate.loaded_mm, s->mm);
 }
 
 /**
@@ -127,11 +166,8 @@ static void sharers_load(pgd_t *from, pgd_t *to)
  */
 void sharers_unconfine(struct sharers *s, struct sharers_cpu *sc)
 {
-	cpumask_set_cpu(smp_processor_id(), s->unconfined);
-	/* The bit before the first walk. */
-	smp_mb__after_atomic();
-	sc->confined = false;
-	sharers_load(sc->root, s->mm->pgd);
+	sharers_join_unconfined(s);
+	sharers_load(s, sc, false);
 	count_vm_event(SHARERS_UNCONFINE);
 }
 
@@ -140,30 +176,50 @@ static void sharers_confine(struct sharers *s, struct sharers_cpu *sc)
 {
 	u64 asked = atomic64_read(&sc->asked);
 
-	sharers_load(s->mm->pgd, sc->root);
+	sharers_load(s, sc, true);
 	sc->done = asked;
-	/* An NMI that sees it walks the copy. */
-	barrier();
-	sc->confined = true;
+	sharers_leave_unconfined(s);
 }
 
 /**
- * __sharers_tick() - the tick of a CPU that may be unconfined
+ * sharers_update() - this CPU goes on with the root that it is to have
+ * @mm: the process, which is loaded, and runs
+ *
+ * Context: interrupts off; nobody below has read CR3.
+ */
+void sharers_update(struct mm_struct *mm)
+{
+	struct sharers *s = mm->context.sharers;
+	struct sharers_cpu *sc = sharers_here(s);
+	bool stopped = READ_ONCE(s->stopped);
+
+	if (!sc && !stopped)
+		sc = sharers_take(s);
+	if (!sc)
+		return;
+	if (sc->confined && stopped)
+		sharers_unconfine(s, sc);
+	else if (sc->confined)
+		sharers_leave_unconfined(s);
+	else if (!stopped)
+		sharers_confine(s, sc);
+}
+
+/**
+ * __sharers_tick() - the tick of a CPU that may have another root than it is to have
  *
  * Context: hard interrupt, interrupts off.
  */
 void __sharers_tick(void)
 {
 	struct mm_struct *mm = this_cpu_read(cpu_tlbstate.loaded_mm);
+	struct pt_regs *regs = get_irq_regs();
 	struct sharers *s = READ_ONCE(mm->context.sharers);
-	struct sharers_cpu *sc;
 
-	if (!s || READ_ONCE(s->stopped) ||
-	    this_cpu_read(cpu_tlbstate_shared.is_lazy))
+	if (!s || this_cpu_read(cpu_tlbstate_shared.is_lazy))
 		return;
-	sc = sharers_here(s) ?: sharers_take(s);
-	if (!sc)
+	if (regs && user_mode(regs))
+		sharers_update(mm);
+	if (!sharers_here(s) && !READ_ONCE(s->stopped))
 		sharers_want_more(s);
-	else if (!sc->confined)
-		sharers_confine(s, sc);
 }

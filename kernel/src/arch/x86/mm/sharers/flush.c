@@ -233,7 +233,7 @@ void __sharers_flush_here(const struct flush_tlb_info *info)
 		return;
 	}
 	/* Nothing is passed over where there are no numbers: each one is waited for. */
-	if (!sc || !sc->confined) {
+	if (!sc) {
 		if (range)
 			sharers_flush_range(info);
 		else
@@ -250,6 +250,6 @@ void __sharers_flush_here(const struct flush_tlb_info *info)
 	else
 		sharers_flush_all();
 	sc->done = asked;
-	if (info->initiating_cpu != smp_processor_id() && range)
+	if (info->initiating_cpu != smp_processor_id() && range && sc->confined)
 		sharers_leave_unused(s, sc, info->start, info->end);
 }

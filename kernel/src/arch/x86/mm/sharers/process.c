@@ -30,6 +30,8 @@
 #include <linux/smp.h>
 
 #include <asm/hypervisor.h>
+#include <asm/irq_regs.h>
+#include <asm/ptrace.h>
 #include <asm/tlbflush.h>
 
 #include "../../../../mm/ceasefire/mutate.h"
@@ -208,7 +210,7 @@ void __sharers_thread(struct mm_struct *mm)
 		;
 	/* This CPU need not wait for its tick. */
 	local_irq_disable();
-	__sharers_tick();
+	sharers_update(mm);
 	local_irq_enable();
 }
 
@@ -263,14 +265,16 @@ void __sharers_exit(struct mm_struct *mm)
 	mm->context.sharers = NULL;
 }
 
+/* No interrupt: the CPU that stops the process. */
 static void sharers_stop_here(void *info)
 {
+	struct pt_regs *regs = get_irq_regs();
 	struct mm_struct *mm = info;
-	struct sharers *s = mm->context.sharers;
-	struct sharers_cpu *sc = sharers_here(s);
 
-	if (this_cpu_read(cpu_tlbstate.loaded_mm) == mm && sc && sc->confined)
-		sharers_unconfine(s, sc);
+	if (this_cpu_read(cpu_tlbstate.loaded_mm) == mm &&
+	    !this_cpu_read(cpu_tlbstate_shared.is_lazy) &&
+	    (!regs || user_mode(regs)))
+		sharers_update(mm);
 }
 
 /**
@@ -290,8 +294,9 @@ bool sharers_is_stopped(struct mm_struct *mm)
  * sharers_stop() - a process goes on without copies
  * @mm: the process, with a reference
  *
- * CPUs that run it are interrupted; one that comes later loads the canonical root,
- * with a flush.
+ * From now on flushes go to all. CPUs that run it in user mode load the canonical root
+ * when they are interrupted; one in the kernel does at its next tick in user mode,
+ * or when it comes back to the process.
  *
  * Context: may sleep.
  */

@@ -144,6 +144,7 @@ void sharers_copy_clear(struct sharers_cpu *sc, unsigned long addr);
 
 /* cpu.c */
 void sharers_unconfine(struct sharers *s, struct sharers_cpu *sc);
+void sharers_update(struct mm_struct *mm);
 
 /* leave.c */
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
