@@ -9,11 +9,14 @@
  * the translation, a while after it has read it; both go with any flush, as INVLPG
  * has it for the former. Switches keep them (PCID).
  *
- *   fill		mask, entry, second look
+ *   fill		count, canonical entry, mask, entry, count
  *   flush	entry changed, mask, asked, who is there, interrupts
- *   withdrawal	canonical entry, mask, copies, flush, RCU
+ *   withdrawal	canonical entry, count, mask, copies, flush, RCU
  *   leaving	entry, flush, mask
  *   switch	who is there, asked
+ *
+ * With MOVES the table is not freed: it goes to another address, where its entry changes
+ * and nobody is asked, since nobody has used that, and comes back.
  *
  * Every step is seen by all at once; where the code has a barrier, a mutation that swaps
  * two steps shows what it is for. Follows arch/x86/mm/sharers.
@@ -45,6 +48,7 @@ bool copy[CPUS];	/* its entry leads to the table */
 bool mask[CPUS];
 bool unconfined[CPUS];
 bool canonical = true;	/* leads to the table */
+byte count;		/* withdrawals */
 bool entry = true;	/* of the table, as it was */
 bool freed;		/* the table */
 bool promised;		/* nobody uses the old entry any more */
@@ -98,7 +102,12 @@ inline leave(c) {
 }
 
 inline fill(c) {
+	byte before;
+
 	cpu[c].off = true;
+#ifndef MUTATE_counts_late
+	before = count;
+#endif
 	if
 	:: canonical ->
 #ifdef MUTATE_notes_late
@@ -108,18 +117,26 @@ inline fill(c) {
 #ifndef MUTATE_unnoted
 		mask[c] = true;
 #endif
+#ifdef MUTATE_counts_late
+		before = count;
+#endif
 #ifdef MUTATE_looks_early
 		if
-		:: canonical -> copy[c] = true
+		:: count == before -> copy[c] = true
 		:: else -> skip
 		fi;
 #else
 		copy[c] = true;
 #endif
 #endif
-#if !defined(MUTATE_no_second_look) && !defined(MUTATE_looks_early)
+#ifdef MUTATE_looks_at_entry
 		if
 		:: !canonical -> d_step { copy[c] = false; flush_local(c) }
+		:: else -> skip
+		fi;
+#elif !defined(MUTATE_no_second_look) && !defined(MUTATE_looks_early)
+		if
+		:: count != before -> d_step { copy[c] = false; flush_local(c) }
 		:: else -> skip
 		fi;
 #endif
@@ -127,7 +144,7 @@ inline fill(c) {
 		unconfined[c] = false
 	:: else -> skip
 	fi;
-	cpu[c].off = false
+	d_step { before = 0; cpu[c].off = false }
 }
 
 /* sharers_unconfine(), and back at a tick. */
@@ -276,6 +293,7 @@ inline who(f, c) {
 active proctype Flusher() {
 	byte c;
 
+#ifndef MOVES
 #ifdef MUTATE_masks_first
 	who(FLUSHER, c);
 	entry = false;
@@ -285,6 +303,7 @@ active proctype Flusher() {
 #endif
 	flush_range(FLUSHER, c);
 	promised = true
+#endif
 }
 
 active proctype Withdrawer() {
@@ -293,9 +312,16 @@ active proctype Withdrawer() {
 #ifdef MUTATE_withdraws_early
 	who(WITHDRAWER, c);
 	canonical = false;
+	count++;
 #else
 	canonical = false;
+#ifdef MUTATE_counted_late
 	who(WITHDRAWER, c);
+	count++;
+#else
+	count++;
+	who(WITHDRAWER, c);
+#endif
 #endif
 #ifndef MUTATE_copies_stay
 	for (c : 0 .. CPUS - 1) {
@@ -306,10 +332,16 @@ active proctype Withdrawer() {
 	}
 #endif
 	flush_range(WITHDRAWER, c);
+#ifdef MOVES
+	entry = false;
+	promised = true;
+	canonical = true;
+#else
 #ifndef MUTATE_no_rcu
 	for (c : 0 .. CPUS - 1) {
 		!cpu[c].off
 	}
 #endif
 	freed = true
+#endif
 }

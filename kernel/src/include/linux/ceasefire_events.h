@@ -114,10 +114,18 @@
 	E(SHARERS_FLUSH_REMOTE,		"sharers_flush_remote")		\
 	E(SHARERS_FLUSH_LOCAL,		"sharers_flush_local")		\
 	E(SHARERS_FLUSH_ALL,		"sharers_flush_all")		\
+	/* of the last ones: no range, a long one, being changed */	\
+	E(SHARERS_ALL_WHOLE,		"sharers_all_whole")		\
+	E(SHARERS_ALL_LONG,		"sharers_all_long")		\
+	E(SHARERS_ALL_STOPPED,		"sharers_all_stopped")		\
+	/* what reclaim puts off: entries for which only some are asked */ \
+	E(SHARERS_DEFER,		"sharers_defer")		\
 	/* entries of copies; a fault was for nothing else; too late */	\
 	E(SHARERS_FILL,			"sharers_fill")			\
 	E(SHARERS_FILL_ONLY,		"sharers_fill_only")		\
 	E(SHARERS_FILL_RACE,		"sharers_fill_race")		\
+	/* a CPU got all of a GiB */					\
+	E(SHARERS_WHOLE,		"sharers_whole")		\
 	/* CPUs: gave up a region, went on with the canonical root */	\
 	E(SHARERS_LEAVE,		"sharers_leave")		\
 	E(SHARERS_UNCONFINE,		"sharers_unconfine")

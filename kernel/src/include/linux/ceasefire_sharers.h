@@ -24,8 +24,11 @@ enum sharers_wanted {
 
 void __sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 			unsigned long size);
-bool __sharers_only_here(struct mm_struct *mm, unsigned long start,
-			 unsigned long end);
+bool __sharers_defer(struct cpumask *cpus, struct mm_struct *mm,
+		     unsigned long addr);
+bool __sharers_defer_finish(struct mm_struct *mm);
+bool __sharers_held_elsewhere(struct mm_struct *mm, unsigned long start,
+			      unsigned long end);
 void __sharers_exit_end(struct mm_struct *mm);
 void __sharers_exit(struct mm_struct *mm);
 void __sharers_thread(struct mm_struct *mm);
@@ -47,15 +50,28 @@ static inline void sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 		__sharers_withdraw(mm, addr, size);
 }
 
-/*
- * Is it known that a flush of a range would interrupt nobody? Then it is done, and
- * leaves no debt. The core asks, whoever knows.
- */
-static inline bool ceasefire_only_here(struct mm_struct *mm,
-				       unsigned long start, unsigned long end)
+/* arch_tlbbatch_add_pending(): true if only those are added who can hold the entry. */
+static inline bool sharers_defer(struct cpumask *cpus, struct mm_struct *mm,
+				 unsigned long addr)
 {
 	return unlikely(READ_ONCE(mm->context.sharers)) &&
-	       __sharers_only_here(mm, start, end);
+	       __sharers_defer(cpus, mm, addr);
+}
+
+/* arch_flush_tlb_batched_pending(): true if what was put off so far is done. */
+static inline bool sharers_defer_finish(struct mm_struct *mm)
+{
+	return unlikely(READ_ONCE(mm->context.sharers)) &&
+	       __sharers_defer_finish(mm);
+}
+
+/* Entries of a range were cleared: can another CPU that runs @mm hold them? */
+static inline bool ceasefire_held_elsewhere(struct mm_struct *mm,
+					    unsigned long start,
+					    unsigned long end)
+{
+	return likely(!READ_ONCE(mm->context.sharers)) ||
+	       __sharers_held_elsewhere(mm, start, end);
 }
 
 /* exit_mmap(): the process is gone, though others may hold on to what is left of it. */
@@ -92,7 +108,9 @@ static inline void sharers_tick(void)
 #else
 
 #define sharers_withdraw(mm, addr, size) ((void)0)
-#define ceasefire_only_here(mm, start, end) false
+#define sharers_defer(cpus, mm, addr) false
+#define sharers_defer_finish(mm) false
+#define ceasefire_held_elsewhere(mm, start, end) true
 static inline void sharers_exit_end(struct mm_struct *mm) { }
 static inline void sharers_exit(struct mm_struct *mm) { }
 static inline void sharers_thread(struct mm_struct *mm, bool vfork) { }

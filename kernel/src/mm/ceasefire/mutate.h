@@ -123,14 +123,22 @@
 	M(latr_on_untracked)	\
 	M(sharers_unnoted)	\
 	M(sharers_no_second_look)	\
+	M(sharers_looks_at_entry)	\
 	M(sharers_copies_stay)	\
 	M(sharers_behind_unseen)	\
 	M(sharers_range_only)	\
+	M(sharers_gives_up)	\
 	M(sharers_leave_unflushed)	\
 	M(sharers_ldt_unseen)	\
 	M(sharers_ldt_narrow)	\
 	M(sharers_unloaded)	\
-	M(sharers_tables_stay)
+	M(sharers_tables_stay)	\
+	M(sharers_defer_unasked)	\
+	M(sharers_defer_undone)	\
+	M(sharers_defer_unfinished)	\
+	M(sharers_never_whole)	\
+	M(sharers_whole_unnoted)	\
+	M(sharers_whole_stays)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {

@@ -61,6 +61,18 @@
 	EM(5, "insert")			\
 	EMe(6, "placed")
 
+/* Why a flush goes to all CPUs: order of the sharers_all_* counters. */
+#define SHARERS_ALL_REASONS		\
+	EM(0, "whole")			\
+	EM(1, "long")			\
+	EMe(2, "stopped")
+
+/* Why a CPU goes on with the canonical root: enum sharers_unconfined. */
+#define SHARERS_UNCONFINED		\
+	EM(0, "tables")			\
+	EM(1, "large")			\
+	EMe(2, "stopped")
+
 #undef EM
 #undef EMe
 #define EM(a, b)	{ a, b },
@@ -221,6 +233,97 @@ TRACE_EVENT(fpr_tables,
 	TP_printk("ctx=%u start=0x%lx end=0x%lx", __entry->ctx,
 		  __entry->start, __entry->end)
 );
+
+#ifdef CONFIG_CEASEFIRE_SHARERS
+/* @mm: mm->context.ctx_id, which no other address space ever has. */
+TRACE_EVENT(sharers_flush,
+	TP_PROTO(u64 mm, unsigned long start, unsigned long end,
+		 const struct cpumask *cpus),
+	TP_ARGS(mm, start, end, cpus),
+	TP_STRUCT__entry(
+		__field(u64, mm)
+		__field(unsigned long, start)
+		__field(unsigned long, end)
+		__cpumask(cpus)
+	),
+	TP_fast_assign(
+		__entry->mm = mm;
+		__entry->start = start;
+		__entry->end = end;
+		__assign_cpumask(cpus, cpumask_bits(cpus));
+	),
+	TP_printk("mm=%llu start=0x%lx end=0x%lx cpus=%s", __entry->mm,
+		  __entry->start, __entry->end, __get_cpumask(cpus))
+);
+
+TRACE_EVENT(sharers_flush_all,
+	TP_PROTO(u64 mm, unsigned long start, unsigned long end, int reason),
+	TP_ARGS(mm, start, end, reason),
+	TP_STRUCT__entry(
+		__field(u64, mm)
+		__field(unsigned long, start)
+		__field(unsigned long, end)
+		__field(int, reason)
+	),
+	TP_fast_assign(
+		__entry->mm = mm;
+		__entry->start = start;
+		__entry->end = end;
+		__entry->reason = reason;
+	),
+	TP_printk("mm=%llu start=0x%lx end=0x%lx reason=%s", __entry->mm,
+		  __entry->start, __entry->end,
+		  __print_symbolic(__entry->reason, SHARERS_ALL_REASONS))
+);
+
+/* The interrupt comes later, and with that of others. */
+TRACE_EVENT(sharers_defer,
+	TP_PROTO(u64 mm, unsigned long addr, unsigned long slots),
+	TP_ARGS(mm, addr, slots),
+	TP_STRUCT__entry(
+		__field(u64, mm)
+		__field(unsigned long, addr)
+		__field(unsigned long, slots)
+	),
+	TP_fast_assign(
+		__entry->mm = mm;
+		__entry->addr = addr;
+		__entry->slots = slots;
+	),
+	TP_printk("mm=%llu addr=0x%lx slots=0x%lx", __entry->mm,
+		  __entry->addr, __entry->slots)
+);
+
+/* Both on the CPU that it is about. */
+TRACE_EVENT(sharers_leave,
+	TP_PROTO(u64 mm, unsigned long addr),
+	TP_ARGS(mm, addr),
+	TP_STRUCT__entry(
+		__field(u64, mm)
+		__field(unsigned long, addr)
+	),
+	TP_fast_assign(
+		__entry->mm = mm;
+		__entry->addr = addr;
+	),
+	TP_printk("mm=%llu addr=0x%lx", __entry->mm, __entry->addr)
+);
+
+TRACE_EVENT(sharers_unconfine,
+	TP_PROTO(u64 mm, int reason),
+	TP_ARGS(mm, reason),
+	TP_STRUCT__entry(
+		__field(u64, mm)
+		__field(int, reason)
+	),
+	TP_fast_assign(
+		__entry->mm = mm;
+		__entry->reason = reason;
+	),
+	TP_printk("mm=%llu reason=%s", __entry->mm,
+		  __print_symbolic(__entry->reason, SHARERS_UNCONFINED))
+);
+#endif /* CONFIG_CEASEFIRE_SHARERS */
 
 #endif /* _TRACE_CEASEFIRE_H */
 

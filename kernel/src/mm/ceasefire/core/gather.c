@@ -307,14 +307,14 @@ bool cf_runs_elsewhere(struct mm_struct *mm)
 }
 
 /*
- * The same for what a gather has cleared, where it is known who may hold it. Not a
- * promise: the flush that follows goes to whoever may hold it then.
+ * Is there another CPU that the flush would interrupt? It may be known who has used the
+ * range; a flush that nobody else needs leaves no debt either.
  */
-static bool cf_interrupts_nobody(struct mmu_gather *tlb)
+static bool cf_is_held_elsewhere(struct mmu_gather *tlb)
 {
-	return !cf_runs_elsewhere(tlb->mm) ||
-	       (!cf_skip_local &&
-		ceasefire_only_here(tlb->mm, tlb->start, tlb->end));
+	return cf_runs_elsewhere(tlb->mm) &&
+	       (cf_skip_local ||
+		ceasefire_held_elsewhere(tlb->mm, tlb->start, tlb->end));
 }
 
 /*
@@ -347,7 +347,7 @@ static enum cf_verdict cf_must_flush(struct mmu_gather *tlb,
 		return CF_FLUSH_TABLES;
 	if (cf_is_heard(tlb->mm))
 		return CF_FLUSH_NOTIFIER;
-	if (cf_interrupts_nobody(tlb))
+	if (!cf_is_held_elsewhere(tlb))
 		return CF_FLUSH_LOCAL;
 	return cf_stale_too_many(tlb) ? CF_FLUSH_LIMIT : CF_SKIP;
 }

@@ -32,6 +32,7 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 		     bool freed_tables);
 void __sharers_flush_here(const struct flush_tlb_info *info);
 void __sharers_ldt(struct mm_struct *mm, bool there);
+void __sharers_flush_deferred(void);
 enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
 				   unsigned long error_code,
 				   unsigned long addr);
@@ -78,9 +79,18 @@ static inline void sharers_ldt(struct mm_struct *mm, bool there)
 		__sharers_ldt(mm, there);
 }
 
-/* flush_tlb_func(): true if it is one of those. A macro: the structure is not known. */
+/*
+ * flush_tlb_func(): true if it is one of those. One that is for no process is a batch of
+ * reclaim. A macro: the structure is not known.
+ */
 #define sharers_flush_here(info)					\
-	(unlikely((info)->sharers) && (__sharers_flush_here(info), true))
+({									\
+	if (unlikely(!(info)->mm && READ_ONCE(sharers_used)))		\
+		__sharers_flush_deferred();				\
+	if (unlikely((info)->sharers))					\
+		__sharers_flush_here(info);				\
+	unlikely((info)->sharers);					\
+})
 
 /* handle_page_fault(), before the fault is handled; interrupts are off. */
 static inline enum sharers_fault sharers_fault(struct pt_regs *regs,

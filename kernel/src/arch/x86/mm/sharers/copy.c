@@ -3,13 +3,15 @@
  * The copy of a CPU: a root with the kernel's half as in any other, and tables down
  * to those of PMDs, made when the CPU first gets there.
  *
- * Tables are added by the CPU itself, with interrupts off, and none is freed before the
- * process is gone: so others may walk the copy of a CPU at any time. A root is on
- * pgd_list, so that it gets what is changed in the kernel's half.
+ * Tables are added by the CPU itself, with interrupts off, and all of them are freed
+ * with the process, but for those that a CPU gives up (whole.c), by RCU: so others may
+ * walk the copy of a CPU at any time. A root is on pgd_list, so that it gets what is
+ * changed in the kernel's half.
  *
- * They count as page tables of the process (pgtables_bytes) and are charged to it.
+ * They, the roots and the masks count as page tables of the process (pgtables_bytes, so
+ * the OOM killer sees them) and are charged to its cgroup.
  *
- * Locks: pgd_lock for the list. Callers: cpu.c, fault.c, withdraw.c, leave.c.
+ * Locks: pgd_lock for the list. Callers: fault.c, whole.c, withdraw.c, leave.c.
  */
 #include <linux/mm.h>
 #include <linux/pgalloc.h>
@@ -34,6 +36,7 @@ static struct ptdesc *sharers_table_alloc(struct mm_struct *mm)
 	if (!table)
 		return NULL;
 	pagetable_pud_ctor(table);
+	table->pt_index = 0;
 	mm_inc_nr_puds(mm);
 	return table;
 }
@@ -43,6 +46,28 @@ static void sharers_table_free(struct mm_struct *mm, struct ptdesc *table)
 	mm_dec_nr_puds(mm);
 	pagetable_pud_dtor(table);
 	pagetable_free(table);
+}
+
+static void sharers_table_free_rcu(struct rcu_head *head)
+{
+	struct ptdesc *table = container_of(head, struct ptdesc, pt_rcu_head);
+
+	pagetable_pud_dtor(table);
+	pagetable_free(table);
+}
+
+/**
+ * sharers_table_drop() - a copy needs a table no more, and no CPU walks it
+ * @mm: the process
+ * @table: the table, of the copy of this CPU
+ *
+ * Context: interrupts off. Those who walk the copies of others may still read it.
+ */
+void sharers_table_drop(struct mm_struct *mm, struct ptdesc *table)
+{
+	list_del(&table->pt_list);
+	mm_dec_nr_puds(mm);
+	call_rcu(&table->pt_rcu_head, sharers_table_free_rcu);
 }
 
 /* As pgd_ctor(), with what is special in the kernel's half of this process. */
@@ -134,8 +159,8 @@ void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc)
 {
 	sharers_cpu_empty(mm, sc);
 	sharers_root_dtor(sc->root);
-	free_pages((unsigned long)sc->root, PGD_ALLOCATION_ORDER);
 	mm_dec_nr_puds(mm);
+	free_pages((unsigned long)sc->root, PGD_ALLOCATION_ORDER);
 	kfree(sc);
 }
 
@@ -154,14 +179,13 @@ static unsigned long sharers_tables_take(struct sharers_cpu *sc,
 	return __pa(ptdesc_address(table)) | _PAGE_TABLE;
 }
 
-/* The entry of a copy, with tables from @stock where they are missing. */
-static pmd_t *sharers_copy_walk(struct sharers_cpu *sc, unsigned long addr,
-				struct sharers_tables *stock)
+/* The entry of a copy for a GiB, with tables from @stock where they are missing. */
+static pud_t *sharers_copy_gib(struct sharers_cpu *sc, unsigned long addr,
+			       struct sharers_tables *stock)
 {
 	pgd_t *pgd = pgd_offset_pgd(sc->root, addr);
 	unsigned long table;
 	p4d_t *p4d;
-	pud_t *pud;
 
 	if (pgd_none(READ_ONCE(*pgd))) {
 		table = sharers_tables_take(sc, stock);
@@ -176,14 +200,19 @@ static pmd_t *sharers_copy_walk(struct sharers_cpu *sc, unsigned long addr,
 			return NULL;
 		set_p4d(p4d, __p4d(table));
 	}
-	pud = pud_offset(p4d, addr);
-	if (pud_none(READ_ONCE(*pud))) {
-		table = sharers_tables_take(sc, stock);
-		if (!table)
-			return NULL;
-		set_pud(pud, __pud(table));
-	}
-	return pmd_offset(pud, addr);
+	return pud_offset(p4d, addr);
+}
+
+/**
+ * sharers_copy_pud() - the entry of a copy for a GiB
+ * @sc: the copy of any CPU
+ * @addr: an address of the GiB
+ *
+ * Return: where it is, or NULL: a table is missing.
+ */
+pud_t *sharers_copy_pud(struct sharers_cpu *sc, unsigned long addr)
+{
+	return sharers_copy_gib(sc, addr, NULL);
 }
 
 /**
@@ -191,11 +220,32 @@ static pmd_t *sharers_copy_walk(struct sharers_cpu *sc, unsigned long addr,
  * @sc: the copy of any CPU
  * @addr: an address of the region
  *
- * Return: where it is, or NULL: a table is missing.
+ * Context: RCU read side, or interrupts off.
+ * Return: where it is, or NULL: a table is missing, or the copy has the GiB whole.
  */
 pmd_t *sharers_copy(struct sharers_cpu *sc, unsigned long addr)
 {
-	return sharers_copy_walk(sc, addr, NULL);
+	pud_t *pud = sharers_copy_pud(sc, addr), now;
+
+	if (!pud)
+		return NULL;
+	now = READ_ONCE(*pud);
+	if (pud_none(now) || sharers_is_whole(now))
+		return NULL;
+	return pud_pgtable(now) + pmd_index(addr);
+}
+
+static void sharers_copy_add(struct sharers_cpu *sc, unsigned long addr,
+			     struct sharers_tables *stock)
+{
+	pud_t *pud = sharers_copy_gib(sc, addr, stock);
+	unsigned long table;
+
+	if (!pud || !pud_none(READ_ONCE(*pud)))
+		return;
+	table = sharers_tables_take(sc, stock);
+	if (table)
+		set_pud(pud, __pud(table));
 }
 
 /**
@@ -215,7 +265,7 @@ bool sharers_copy_make(struct mm_struct *mm, struct sharers *s,
 	bool made;
 
 	local_irq_enable();
-	made = sharers_mask_make(s, addr);
+	made = sharers_gib_make(s, addr);
 	while (made && stock.nr < SHARERS_LEVELS - !pgtable_l5_enabled()) {
 		stock.table[stock.nr] = sharers_table_alloc(mm);
 		made = stock.table[stock.nr];
@@ -224,7 +274,7 @@ bool sharers_copy_make(struct mm_struct *mm, struct sharers *s,
 	local_irq_disable();
 	sc = sharers_here(s);
 	if (made && sc)
-		sharers_copy_walk(sc, addr, &stock);
+		sharers_copy_add(sc, addr, &stock);
 	if (stock.nr) {
 		local_irq_enable();
 		while (stock.nr)

@@ -31,6 +31,9 @@
  * so one of them sees the other. A CPU without a slot has nothing to be asked by,
  * and flushes whenever it comes. It takes a slot only when it flushes next.
  *
+ * While CR3 and what is said of it differ, loaded_mm is LOADED_MM_SWITCHING, as ever:
+ * an NMI neither touches user memory nor fills.
+ *
  * Locks: sharers.lock for slots. Interrupts are off everywhere here.
  * Callers: switch_mm_irqs_off() and others in tlb.c, sched_tick(), fault.c.
  */
@@ -42,6 +45,8 @@
 #include <asm/irq_regs.h>
 #include <asm/ptrace.h>
 #include <asm/tlbflush.h>
+
+#include <trace/events/ceasefire.h>
 
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
@@ -163,12 +168,15 @@ static void sharers_load(struct sharers *s, struct sharers_cpu *sc,
  * sharers_unconfine() - this CPU goes on with the canonical root, for a while
  * @s: of the process, which is loaded
  * @sc: of this CPU, confined
+ * @why: what it says about that
  */
-void sharers_unconfine(struct sharers *s, struct sharers_cpu *sc)
+void sharers_unconfine(struct sharers *s, struct sharers_cpu *sc,
+		       enum sharers_unconfined why)
 {
 	sharers_join_unconfined(s);
 	sharers_load(s, sc, false);
 	count_vm_event(SHARERS_UNCONFINE);
+	trace_sharers_unconfine(s->mm->context.ctx_id, why);
 }
 
 /* This CPU has a slot now, or gave up for a while. */
@@ -198,7 +206,7 @@ void sharers_update(struct mm_struct *mm)
 	if (!sc)
 		return;
 	if (sc->confined && stopped)
-		sharers_unconfine(s, sc);
+		sharers_unconfine(s, sc, SHARERS_HAS_STOPPED);
 	else if (sc->confined)
 		sharers_leave_unconfined(s);
 	else if (!stopped)

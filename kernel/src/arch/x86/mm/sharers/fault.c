@@ -9,7 +9,8 @@
  * would never succeed.
  *
  * Canonical tables are walked as GUP does it without locks: interrupts are off, so
- * none is freed (RCU), and the entry is looked at again when the copy has it.
+ * none is freed (RCU). What was withdrawn meanwhile is not filled: withdrawals are
+ * counted, from before the walk until the copy has the entry.
  *
  * An NMI may come at any time, and fill as well. Within a fill it sets the same bit
  * and entry, or one that the fill then replaces by the same; what was withdrawn
@@ -31,37 +32,42 @@
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
 
-/* What came of an attempt to fill. */
-enum sharers_filled {
-	SHARERS_NOTHING,	/* the canonical tables lead nowhere */
-	SHARERS_FILLED,
-	SHARERS_KNOWN,		/* there was nothing to fill */
-	SHARERS_NO_TABLES,	/* of the copy */
-	SHARERS_TOO_LARGE,	/* an entry above those that are copied */
-	SHARERS_RACED,		/* the canonical entry changed meanwhile */
-};
-
-/* Where the canonical tables lead; @large: no further than above. */
-static pmd_t *sharers_canonical(struct mm_struct *mm, unsigned long addr,
-				bool *large)
+/**
+ * sharers_canonical_pud() - the canonical entry for a GiB
+ * @mm: the process
+ * @addr: an address in it
+ *
+ * Context: interrupts off.
+ * Return: where it is, or NULL: the tables end above.
+ */
+pud_t *sharers_canonical_pud(struct mm_struct *mm, unsigned long addr)
 {
 	pgd_t *pgd = pgd_offset(mm, addr);
-	p4d_t *p4d, p4d_now;
-	pud_t *pud, pud_now;
+	p4d_t *p4d, now;
 
-	*large = false;
 	if (pgd_none(READ_ONCE(*pgd)))
 		return NULL;
 	p4d = p4d_offset(pgd, addr);
-	p4d_now = READ_ONCE(*p4d);
-	if (p4d_none(p4d_now))
+	now = READ_ONCE(*p4d);
+	if (p4d_none(now))
 		return NULL;
-	pud = (pud_t *)p4d_pgtable(p4d_now) + pud_index(addr);
-	pud_now = READ_ONCE(*pud);
-	if (pud_none(pud_now))
+	return (pud_t *)p4d_pgtable(now) + pud_index(addr);
+}
+
+/* Where the canonical tables lead; @large: no further than to the entry above. */
+static pmd_t *sharers_canonical(struct mm_struct *mm, unsigned long addr,
+				bool *large)
+{
+	pud_t *pud = sharers_canonical_pud(mm, addr), now;
+
+	*large = false;
+	if (!pud)
 		return NULL;
-	*large = !pud_present(pud_now) || pud_leaf(pud_now);
-	return *large ? NULL : pud_pgtable(pud_now) + pmd_index(addr);
+	now = READ_ONCE(*pud);
+	if (!(pud_flags(now) & _PAGE_PRESENT))
+		return NULL;
+	*large = pud_leaf(now);
+	return *large ? NULL : pud_pgtable(now) + pmd_index(addr);
 }
 
 /*
@@ -85,28 +91,48 @@ static bool sharers_copy_of(pmd_t *from, pmd_t *entry, bool write, pmd_t *copy)
 	return true;
 }
 
-/* Is the entry in the copy all that the access can have from here? */
-static bool sharers_is_known(pmd_t copy, unsigned long error_code)
+/* Has the copy all that the access can have from here? */
+static bool sharers_is_known(struct sharers_cpu *sc, unsigned long error_code,
+			     unsigned long addr)
 {
+	pud_t *pud = sharers_copy_pud(sc, addr);
+	pmd_t *pmd, copy;
+
+	if (pud && sharers_whole_known(READ_ONCE(*pud), error_code))
+		return true;
+	pmd = sharers_copy(sc, addr);
+	if (!pmd)
+		return false;
+	copy = READ_ONCE(*pmd);
 	return sharers_is_walked(copy) &&
 	       !(pmd_leaf(copy) && error_code & X86_PF_WRITE &&
 		 !pmd_write(copy));
 }
 
 /* A CPU is noted before it can walk (I12). */
-static void sharers_note(unsigned long *mask, unsigned int slot)
+static void sharers_note(struct sharers_gib *gib, unsigned long addr,
+			 unsigned int slot)
 {
 	CF_MUTATION(sharers_unnoted, return);
-	sharers_mask_set(mask, slot);
+	sharers_mask_set(gib, addr, slot);
 }
 
-/* Of a table only where it is matters; other CPUs may set bits in its entry. */
-static bool sharers_has_changed(pmd_t then, pmd_t now)
+/* The entry that was found, in the table where it was found. */
+static bool sharers_is_other(pmd_t then, pmd_t now)
 {
-	CF_MUTATION(sharers_no_second_look, return false);
 	return pmd_leaf(then) ? pmd_val(then) != pmd_val(now) :
 				!sharers_is_walked(now) || pmd_leaf(now) ||
 				pmd_pfn(then) != pmd_pfn(now);
+}
+
+/* Was something withdrawn since the canonical tables were walked? */
+static bool sharers_was_withdrawn(struct sharers_gib *gib, long count,
+				  pmd_t then, pmd_t *now)
+{
+	CF_MUTATION(sharers_no_second_look, return false);
+	CF_MUTATION(sharers_looks_at_entry,
+		    return sharers_is_other(then, READ_ONCE(*now)));
+	return atomic_long_read(&gib->withdrawn) != count;
 }
 
 /* Nobody changes where a canonical entry leads without taking it from the copies. */
@@ -134,21 +160,26 @@ static enum sharers_filled sharers_fill(struct sharers *s,
 					unsigned long error_code,
 					unsigned long addr)
 {
+	struct sharers_gib *gib = sharers_gib(s, addr);
 	pmd_t *from, *to, entry, copy;
-	unsigned long *mask;
+	long withdrawn = 0;
 	bool large;
 
+	if (gib)
+		withdrawn = atomic_long_read(&gib->withdrawn);
+	/* The count before what it is about. */
+	smp_rmb();
 	from = sharers_canonical(s->mm, addr, &large);
 	if (large)
-		return SHARERS_TOO_LARGE;
+		return in_nmi() ? SHARERS_TOO_LARGE :
+		       sharers_whole_fill(s, sc, error_code, addr);
 	if (!from)
 		return SHARERS_NOTHING;
 	entry = READ_ONCE(*from);
 	if (!sharers_is_walked(entry))
 		return SHARERS_NOTHING;
 	to = sharers_copy(sc, addr);
-	mask = sharers_mask(s, addr);
-	if (!to || !mask)
+	if (!to || !gib)
 		return SHARERS_NO_TABLES;
 	if (!sharers_copy_of(from, &entry, error_code & X86_PF_WRITE, &copy))
 		return SHARERS_RACED;
@@ -157,11 +188,11 @@ static enum sharers_filled sharers_fill(struct sharers *s,
 
 	sharers_check(READ_ONCE(*to), copy);
 	sharers_fill_pause();
-	sharers_note(mask, sc->slot);
+	sharers_note(gib, addr, sc->slot);
 	WRITE_ONCE(*to, copy);
-	/* The entry before the second look at the canonical one. */
+	/* The entry before the second look at the count. */
 	smp_mb();
-	if (unlikely(sharers_has_changed(entry, READ_ONCE(*from)))) {
+	if (unlikely(sharers_was_withdrawn(gib, withdrawn, entry, from))) {
 		WRITE_ONCE(*to, __pmd(0));
 		/* Everything: the table may have had valid entries still. */
 		flush_tlb_local();
@@ -173,17 +204,36 @@ static enum sharers_filled sharers_fill(struct sharers *s,
 	return SHARERS_FILLED;
 }
 
-/* Does the region lead to what the access wants, or does the fault go on? */
-static bool sharers_was_only_that(pmd_t entry, unsigned long error_code,
+/*
+ * Does the copy lead to what the access wants now, or does the fault go on? If it was only
+ * that, and often, the GiB is one that others use, too.
+ */
+static bool sharers_was_only_that(struct sharers *s, unsigned long error_code,
 				  unsigned long addr)
 {
+	struct sharers_cpu *sc = sharers_here(s);
+	pmd_t *copy = sharers_copy(sc, addr), entry;
 	pte_t pte;
 
-	if (pmd_leaf(entry))
+	if (!copy)
+		return true;
+	entry = READ_ONCE(*copy);
+	if (pmd_leaf(entry) || !sharers_is_walked(entry))
 		return true;
 	pte = ptep_get(pte_offset_kernel(&entry, addr));
 	return pte_present(pte) &&
 	       (!(error_code & X86_PF_WRITE) || pte_write(pte));
+}
+
+/* One more fault that was only for an entry of the copy. */
+static void sharers_fill_often(struct sharers *s, unsigned long error_code,
+			       unsigned long addr)
+{
+	struct sharers_cpu *sc = sharers_here(s);
+	pmd_t *copy = sharers_copy(sc, addr);
+
+	if (copy && !in_nmi() && sharers_whole_wanted(copy))
+		sharers_whole_fill(s, sc, error_code, addr);
 }
 
 /* May a fault sleep here? As do_user_addr_fault() sees it. */
@@ -228,7 +278,7 @@ enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
 {
 	struct sharers *s = mm->context.sharers;
 	struct sharers_cpu *sc = sharers_here(s);
-	pmd_t *copy;
+	enum sharers_filled filled;
 
 	/* Of the kernel's half, user mode gets as far as the vsyscall page. */
 	if (addr >= TASK_SIZE_MAX)
@@ -237,19 +287,19 @@ enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
 	if (this_cpu_read(cpu_tlbstate.loaded_mm) != mm ||
 	    !sc || !sc->confined || sc->leaving)
 		return SHARERS_GO_ON;
-	copy = sharers_copy(sc, addr);
-	if (copy && sharers_is_known(READ_ONCE(*copy), error_code))
+	if (sharers_is_known(sc, error_code, addr))
 		return SHARERS_GO_ON;
 
-	switch (sharers_fill_any(s, regs, error_code, addr)) {
+	filled = sharers_fill_any(s, regs, error_code, addr);
+	switch (filled) {
 	case SHARERS_NOTHING:
 		return SHARERS_AGAIN;
 	case SHARERS_FILLED:
 		count_vm_event(SHARERS_FILL);
-		copy = sharers_copy(sharers_here(s), addr);
-		if (!sharers_was_only_that(READ_ONCE(*copy), error_code, addr))
+		if (!sharers_was_only_that(s, error_code, addr))
 			return SHARERS_GO_ON;
 		count_vm_event(SHARERS_FILL_ONLY);
+		sharers_fill_often(s, error_code, addr);
 		return SHARERS_RETRY;
 	case SHARERS_KNOWN:
 		return SHARERS_GO_ON;
@@ -262,8 +312,11 @@ enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
 	}
 	if (in_nmi())
 		return SHARERS_GO_ON;
+	CF_MUTATION(sharers_gives_up, return SHARERS_GO_ON);
 	sc = sharers_here(s);
 	if (sc && sc->confined)
-		sharers_unconfine(s, sc);
+		sharers_unconfine(s, sc, filled == SHARERS_TOO_LARGE ?
+					 SHARERS_HAS_LARGE :
+					 SHARERS_HAS_NO_TABLES);
 	return SHARERS_RETRY;
 }

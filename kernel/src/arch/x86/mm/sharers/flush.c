@@ -28,6 +28,8 @@
 
 #include <asm/tlbflush.h>
 
+#include <trace/events/ceasefire.h>
+
 #include "../mm_internal.h"
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
@@ -43,6 +45,26 @@ struct sharers_flush {
 /* Of the CPU that flushes; preemption is off. */
 static DEFINE_PER_CPU_SHARED_ALIGNED(struct sharers_flush, sharers_flush_state);
 
+/* Nobody is asked yet; preemption is off. */
+static struct sharers_flush *sharers_flush_begin(struct mm_struct *mm,
+						 unsigned long start,
+						 unsigned long end,
+						 unsigned int stride_shift,
+						 bool freed_tables, int cpu)
+{
+	struct sharers_flush *f = this_cpu_ptr(&sharers_flush_state);
+
+	f->info = (struct flush_tlb_info){
+		.mm = mm, .start = start, .end = end,
+		.new_tlb_gen = TLB_GENERATION_INVALID, .initiating_cpu = cpu,
+		.stride_shift = stride_shift, .freed_tables = freed_tables,
+		.sharers = 1,
+	};
+	cpumask_clear(&f->cpus);
+	f->asked = 0;
+	return f;
+}
+
 /* Ask all CPUs that may hold entries; who is there is said after that. */
 static void sharers_ask(struct sharers *s, struct sharers_flush *f,
 			unsigned long slots)
@@ -53,7 +75,6 @@ static void sharers_ask(struct sharers *s, struct sharers_flush *f,
 	cpumask_copy(&f->cpus, s->unconfined);
 	for_each_set_bit(slot, &slots, SHARERS_SLOTS)
 		cpumask_set_cpu(s->slots[slot]->cpu, &f->cpus);
-	f->asked = 0;
 	for_each_cpu(cpu, &f->cpus) {
 		sc = READ_ONCE(s->cpu[cpu]);
 		if (!sc)
@@ -96,8 +117,22 @@ static void sharers_send(struct sharers_flush *f, int cpu)
 /* Do masks say who may hold an entry of a range? */
 static bool sharers_is_noted(unsigned long end)
 {
-	CF_MUTATION(sharers_ldt_narrow, return end != TLB_FLUSH_ALL);
+	CF_MUTATION(sharers_ldt_narrow, return true);
 	return end <= TASK_SIZE_MAX;
+}
+
+/* Why a flush has to go to all CPUs; 0: @slots may hold the range. */
+static enum vm_event_item sharers_must_ask_all(struct sharers *s,
+					       unsigned long start,
+					       unsigned long end,
+					       unsigned long *slots)
+{
+	if (READ_ONCE(s->stopped))
+		return SHARERS_ALL_STOPPED;
+	if (end == TLB_FLUSH_ALL)
+		return SHARERS_ALL_WHOLE;
+	return sharers_is_noted(end) && sharers_mask_range(s, start, end, slots) ?
+	       0 : SHARERS_ALL_LONG;
 }
 
 /**
@@ -116,77 +151,104 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 		     bool freed_tables)
 {
 	struct sharers *s = mm->context.sharers;
+	enum vm_event_item why;
 	struct sharers_flush *f;
 	unsigned long slots;
 	int cpu;
 
 	/* The changes before the masks. */
 	smp_mb();
-	if (!sharers_is_noted(end) || READ_ONCE(s->stopped) ||
-	    !sharers_mask_range(s, start, end, &slots)) {
+	why = sharers_must_ask_all(s, start, end, &slots);
+	if (why) {
 		count_vm_event(SHARERS_FLUSH_ALL);
+		count_vm_event(why);
+		trace_sharers_flush_all(mm->context.ctx_id, start, end,
+					why - SHARERS_ALL_WHOLE);
 		return false;
 	}
 	cpu = get_cpu();
-	f = this_cpu_ptr(&sharers_flush_state);
-	f->info = (struct flush_tlb_info){
-		.mm = mm, .start = start, .end = end,
-		.new_tlb_gen = TLB_GENERATION_INVALID, .initiating_cpu = cpu,
-		.stride_shift = stride_shift, .freed_tables = freed_tables,
-		.sharers = 1,
-	};
+	f = sharers_flush_begin(mm, start, end, stride_shift, freed_tables, cpu);
 	if ((end - start) >> stride_shift > tlb_single_page_flush_ceiling)
 		f->info.end = TLB_FLUSH_ALL;
 	sharers_ask(s, f, slots);
+	trace_sharers_flush(mm->context.ctx_id, start, end, &f->cpus);
 	sharers_send(f, cpu);
 	put_cpu();
 	mmu_notifier_arch_invalidate_secondary_tlbs(mm, start, end);
 	return true;
 }
 
-/* Is there a CPU to interrupt but this one? */
-static bool sharers_is_elsewhere(struct sharers *s, unsigned long slots, int cpu)
+/**
+ * __sharers_held_elsewhere() - can another CPU that runs a process hold a translation?
+ * @mm: the process
+ * @start: of a range whose entries were changed
+ * @end: first address behind it
+ *
+ * If not, its flush interrupts nobody. Those who were there and have gone are asked by
+ * it all the same.
+ */
+bool __sharers_held_elsewhere(struct mm_struct *mm, unsigned long start,
+			      unsigned long end)
 {
-	const struct cpumask *running = mm_cpumask(s->mm);
-	int slot, other;
+	struct sharers *s = mm->context.sharers;
+	int slot, cpu, here = raw_smp_processor_id();
+	unsigned long slots;
 
+	/* The changes before the masks. */
+	smp_mb();
+	if (sharers_must_ask_all(s, start, end, &slots))
+		return true;
 	for_each_set_bit(slot, &slots, SHARERS_SLOTS) {
-		other = s->slots[slot]->cpu;
-		if (other != cpu && cpumask_test_cpu(other, running))
+		cpu = s->slots[slot]->cpu;
+		if (cpu != here && cpumask_test_cpu(cpu, mm_cpumask(mm)))
 			return true;
 	}
-	for_each_cpu_and(other, s->unconfined, running)
-		if (other != cpu)
+	for_each_cpu_and(cpu, s->unconfined, mm_cpumask(mm))
+		if (cpu != here)
 			return true;
 	return false;
 }
 
 /**
- * __sharers_only_here() - would a flush of a range interrupt nobody?
- * @mm: the process
- * @start: first address
- * @end: first address behind it
+ * __sharers_defer_finish() - what reclaim has put off for a process is done at once
+ * @mm: the process; the page table lock of what matters is held
  *
- * Only an advice: the flush itself looks again. A CPU that comes to the range after
- * this finds it as it is now.
+ * Who was asked and has not flushed yet is interrupted (defer.c). One that has done what
+ * it was asked has flushed for it, or is about to load CR3 with a flush, before it uses
+ * anything of the process. Who was asked before the process had copies counts
+ * as unconfined until it has flushed.
  *
- * Context: any. The entries of the range have been changed.
+ * Context: interrupts on.
+ * Return: false if all CPUs of the process have to flush.
  */
-bool __sharers_only_here(struct mm_struct *mm, unsigned long start,
-			 unsigned long end)
+bool __sharers_defer_finish(struct mm_struct *mm)
 {
 	struct sharers *s = mm->context.sharers;
-	unsigned long slots;
-	bool elsewhere;
+	struct sharers_flush *f;
+	struct sharers_cpu *sc;
+	int cpu, here;
 
-	/* The changes before the masks. */
+	CF_MUTATION(sharers_defer_unfinished, return true);
+	/* What was asked before who is there. */
 	smp_mb();
-	if (!sharers_is_noted(end) || READ_ONCE(s->stopped) ||
-	    !sharers_mask_range(s, start, end, &slots))
+	if (READ_ONCE(s->stopped))
 		return false;
-	elsewhere = sharers_is_elsewhere(s, slots, get_cpu());
+	here = get_cpu();
+	f = sharers_flush_begin(mm, 0, TLB_FLUSH_ALL, PAGE_SHIFT, false, here);
+	for_each_cpu(cpu, mm_cpumask(mm)) {
+		sc = READ_ONCE(s->cpu[cpu]);
+		if (sc) {
+			f->own[sc->slot] = atomic64_read(&sc->asked);
+			__set_bit(sc->slot, &f->asked);
+		}
+		if (!sc || cpumask_test_cpu(cpu, s->unconfined) ||
+		    f->own[sc->slot] != READ_ONCE(sc->done))
+			__cpumask_set_cpu(cpu, &f->cpus);
+	}
+	trace_sharers_flush(mm->context.ctx_id, 0, TLB_FLUSH_ALL, &f->cpus);
+	sharers_send(f, here);
 	put_cpu();
-	return !elsewhere;
+	return true;
 }
 
 static void sharers_flush_range(const struct flush_tlb_info *info)

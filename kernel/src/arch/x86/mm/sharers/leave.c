@@ -8,6 +8,8 @@
  * clear the next time, too, then it has not walked there in between, and leaves. What is
  * in use all the time may be in the TLB, and is left as well; that costs a fault.
  *
+ * A GiB that the copy has whole is left in the same way.
+ *
  * Leaving: the entry, then a flush of everything, then the bit of the mask. Who
  * flushes and does not see the bit any more changes entries that this CPU cannot
  * have. Interrupts are off, and an NMI fills nothing meanwhile.
@@ -19,29 +21,27 @@
 
 #include <asm/tlbflush.h>
 
+#include <trace/events/ceasefire.h>
+
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
 
-/* Of an entry of a copy: interrupted once since it was walked. */
-#define SHARERS_ASKED	_PAGE_SOFTW1
-
-/* Was the region not walked to since the CPU was interrupted for it twice? */
-static bool sharers_is_unused(pmd_t *copy)
+/* Was it not walked to since the CPU was interrupted for it twice? */
+static bool sharers_is_unused(unsigned long *copy)
 {
-	pmdval_t old = pmd_val(READ_ONCE(*copy));
+	unsigned long old = READ_ONCE(*copy);
 
 	if (!(old & _PAGE_PRESENT))
 		return true;
 	/* Of a huge entry it is always set, so only interrupts count. */
-	if (old & _PAGE_ACCESSED && !pmd_leaf(__pmd(old))) {
+	if (old & _PAGE_ACCESSED && !(old & _PAGE_PSE)) {
 		/* Others may take the entry away: that wins. */
-		try_cmpxchg(&copy->pmd, &old,
-			    old & ~(pmdval_t)(_PAGE_ACCESSED | SHARERS_ASKED));
+		try_cmpxchg(copy, &old, old & ~(_PAGE_ACCESSED | SHARERS_ASKED));
 		return false;
 	}
 	if (old & SHARERS_ASKED)
 		return true;
-	try_cmpxchg(&copy->pmd, &old, old | SHARERS_ASKED);
+	try_cmpxchg(copy, &old, old | SHARERS_ASKED);
 	return false;
 }
 
@@ -54,19 +54,29 @@ static void sharers_flush_all_here(struct sharers_cpu *sc)
 	sc->done = asked;
 }
 
-static void sharers_leave(struct sharers *s, struct sharers_cpu *sc,
-			  unsigned long addr, pmd_t *copy)
+/* The flush is over before others see that the bit is gone. */
+static void sharers_leave_mask(struct sharers_cpu *sc, unsigned long *mask)
 {
+	sharers_flush_all_here(sc);
+	smp_mb__before_atomic();
+	clear_bit(sc->slot, mask);
+}
+
+/* Leave what @mask is about, if it is not used. */
+static void sharers_leave(struct sharers *s, struct sharers_cpu *sc,
+			  unsigned long addr, unsigned long *mask,
+			  unsigned long *copy)
+{
+	if (!test_bit(sc->slot, mask) || !sharers_is_unused(copy))
+		return;
 	sc->leaving = true;
 	barrier();
-	xchg(&copy->pmd, 0);
-	sharers_flush_all_here(sc);
-	/* The flush is over before others see that the bit is gone. */
-	smp_mb__before_atomic();
-	clear_bit(sc->slot, sharers_mask(s, addr));
+	xchg(copy, 0);
+	sharers_leave_mask(sc, mask);
 	barrier();
 	sc->leaving = false;
 	count_vm_event(SHARERS_LEAVE);
+	trace_sharers_leave(s->mm->context.ctx_id, addr);
 }
 
 /**
@@ -81,16 +91,22 @@ static void sharers_leave(struct sharers *s, struct sharers_cpu *sc,
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
 			  unsigned long start, unsigned long end)
 {
-	unsigned long *mask;
-	pmd_t *copy;
+	struct sharers_gib *gib = sharers_gib(s, start);
+	pud_t *pud;
+	pmd_t *pmd;
 
 	/* Of long ranges it would take too long, here. */
-	if (start >> SHARERS_REGION_SHIFT != (end - 1) >> SHARERS_REGION_SHIFT)
+	if (!gib || start >> SHARERS_REGION_SHIFT !=
+	    (end - 1) >> SHARERS_REGION_SHIFT)
 		return;
-	mask = sharers_mask(s, start);
-	if (!mask || !test_bit(sc->slot, mask))
+	pud = sharers_copy_pud(sc, start);
+	pmd = sharers_copy(sc, start);
+	if (!pmd && pud)
+		sharers_leave(s, sc, start, &gib->whole, &pud->pud);
+	if (!pmd)
 		return;
-	copy = sharers_copy(sc, start);
-	if (copy && sharers_is_unused(copy))
-		sharers_leave(s, sc, start, copy);
+	sharers_leave(s, sc, start, sharers_mask(gib, start), &pmd->pmd);
+	/* The GiB was withdrawn since, and has a table of this copy again. */
+	if (test_bit(sc->slot, &gib->whole))
+		sharers_leave_mask(sc, &gib->whole);
 }

@@ -2,27 +2,23 @@
 /*
  * Who may hold translations of a region of 2 MiB: a bit for each slot.
  *
- * The masks of a GiB are a page, and page->private is the union of what they ever
- * were, for flushes of long ranges. Pages are made by the first access to a GiB and
- * stay as long as the process has copies, so whoever has found one may use it.
+ * The masks of a GiB are in a page, beside what is known of the GiB as a whole. It is
+ * made by the first access to the GiB and stays as long as the process has copies, so
+ * whoever has found one may use it.
  *
  * Invariant: a bit is set before the entry of the copy (I12), and cleared only by
  * its own CPU when that has flushed everything and its copy leads there no more.
  *
- * Locks: the xarray's where a page is added; readers need none.
+ * Locks: the xarray's where a GiB is added; readers need none.
  * Callers: fault.c, flush.c, withdraw.c, leave.c.
  */
 #include <linux/mm.h>
+#include <linux/slab.h>
 
 #include "sharers.h"
 
 /* A flush of more than this asks nobody in particular. */
 #define SHARERS_RANGE_MAX	BIT(42)
-
-static unsigned long *sharers_mask_page(struct sharers *s, unsigned long addr)
-{
-	return xa_load(&s->masks, addr >> SHARERS_PAGE_SHIFT);
-}
 
 static unsigned int sharers_mask_index(unsigned long addr)
 {
@@ -30,68 +26,132 @@ static unsigned int sharers_mask_index(unsigned long addr)
 }
 
 /**
- * sharers_mask() - the mask of a region
+ * sharers_gib() - what is known of a GiB
  * @s: of the process
  * @addr: an address in it
  *
- * Return: where it is, or NULL: nobody has ever been there.
+ * Return: NULL: nobody has ever been there.
  */
-unsigned long *sharers_mask(struct sharers *s, unsigned long addr)
+struct sharers_gib *sharers_gib(struct sharers *s, unsigned long addr)
 {
-	unsigned long *masks = sharers_mask_page(s, addr);
+	return xa_load(&s->gibs, addr >> SHARERS_GIB_SHIFT);
+}
 
-	return masks ? masks + sharers_mask_index(addr) : NULL;
+static void sharers_gib_free(struct mm_struct *mm, struct sharers_gib *gib)
+{
+	mm_dec_nr_puds(mm);
+	free_page((unsigned long)gib->regions);
+	kfree(gib);
+}
+
+static struct sharers_gib *sharers_gib_alloc(struct mm_struct *mm)
+{
+	struct sharers_gib *gib = kzalloc(sizeof(*gib), GFP_KERNEL_ACCOUNT | SHARERS_GFP);
+
+	if (!gib)
+		return NULL;
+	gib->regions = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT | SHARERS_GFP);
+	if (!gib->regions) {
+		kfree(gib);
+		return NULL;
+	}
+	/* A page that is there because of tables. */
+	mm_inc_nr_puds(mm);
+	return gib;
 }
 
 /**
- * sharers_mask_make() - see to it that a region has a mask
+ * sharers_gib_make() - see to it that a GiB has masks
  * @s: of the process
  * @addr: an address in it
  *
  * Context: may sleep.
  * Return: false without memory.
  */
-bool sharers_mask_make(struct sharers *s, unsigned long addr)
+bool sharers_gib_make(struct sharers *s, unsigned long addr)
 {
-	unsigned long index = addr >> SHARERS_PAGE_SHIFT;
-	void *masks, *old;
+	struct sharers_gib *gib;
+	void *old;
 
-	if (xa_load(&s->masks, index))
+	if (sharers_gib(s, addr))
 		return true;
-	masks = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT | SHARERS_GFP);
-	if (!masks)
+	gib = sharers_gib_alloc(s->mm);
+	if (!gib)
 		return false;
-	set_page_private(virt_to_page(masks), 0);
-	old = xa_cmpxchg_irq(&s->masks, index, NULL, masks, GFP_KERNEL_ACCOUNT);
+	old = xa_cmpxchg_irq(&s->gibs, addr >> SHARERS_GIB_SHIFT, NULL, gib,
+			     GFP_KERNEL_ACCOUNT | SHARERS_GFP);
 	if (old)
-		free_page((unsigned long)masks);
+		sharers_gib_free(s->mm, gib);
 	return !xa_is_err(old);
 }
 
 /**
+ * sharers_mask() - the mask of a region
+ * @gib: of the GiB
+ * @addr: an address in the region
+ */
+unsigned long *sharers_mask(struct sharers_gib *gib, unsigned long addr)
+{
+	return gib->regions + sharers_mask_index(addr);
+}
+
+/**
  * sharers_mask_set() - a CPU is about to walk to a region
- * @mask: of the region
+ * @gib: of the GiB
+ * @addr: an address in the region
  * @slot: of the CPU
  *
  * Both are full barriers: the bits are there before the caller fills its entry.
  */
-void sharers_mask_set(unsigned long *mask, unsigned int slot)
+void sharers_mask_set(struct sharers_gib *gib, unsigned long addr,
+		      unsigned int slot)
 {
-	set_bit(slot, &virt_to_page(mask)->private);
-	set_bit(slot, mask);
+	set_bit(slot, &gib->ever);
+	set_bit(slot, sharers_mask(gib, addr));
 }
 
-static unsigned long sharers_mask_union(unsigned long *masks,
+/**
+ * sharers_mask_set_whole() - a CPU is about to walk to all of a GiB
+ * @gib: the GiB
+ * @slot: of the CPU
+ *
+ * As sharers_mask_set().
+ */
+void sharers_mask_set_whole(struct sharers_gib *gib, unsigned int slot)
+{
+	set_bit(slot, &gib->ever);
+	set_bit(slot, &gib->whole);
+}
+
+/**
+ * sharers_mask_clear_regions() - a CPU that has a GiB whole needs no bits below
+ * @gib: the GiB
+ * @slot: of the CPU, which has flushed everything since it is noted for the GiB
+ *
+ * Who reads the masks without the bit has changed its entries before that flush, or
+ * sees that the CPU is noted for the GiB.
+ */
+void sharers_mask_clear_regions(struct sharers_gib *gib, unsigned int slot)
+{
+	int i;
+
+	smp_mb__before_atomic();
+	for (i = 0; i < PTRS_PER_PMD; i++)
+		if (READ_ONCE(gib->regions[i]) & BIT(slot))
+			clear_bit(slot, &gib->regions[i]);
+}
+
+static unsigned long sharers_mask_union(struct sharers_gib *gib,
 					unsigned long start, unsigned long end)
 {
 	unsigned int i, last = sharers_mask_index(end - 1);
-	unsigned long slots = 0;
+	unsigned long slots = READ_ONCE(gib->whole);
 
 	i = sharers_mask_index(start);
 	if (!i && last == PTRS_PER_PMD - 1)
-		return READ_ONCE(virt_to_page(masks)->private);
+		return READ_ONCE(gib->ever);
 	for (; i <= last; i++)
-		slots |= READ_ONCE(masks[i]);
+		slots |= READ_ONCE(gib->regions[i]);
 	return slots;
 }
 
@@ -107,32 +167,31 @@ static unsigned long sharers_mask_union(unsigned long *masks,
 bool sharers_mask_range(struct sharers *s, unsigned long start,
 			unsigned long end, unsigned long *slots)
 {
-	unsigned long next, *masks;
+	struct sharers_gib *gib;
+	unsigned long next;
 
 	*slots = 0;
 	if (end <= start || end - start > SHARERS_RANGE_MAX)
 		return false;
 	for (; start < end; start = next) {
 		next = min((start | ~PUD_MASK) + 1, end);
-		masks = sharers_mask_page(s, start);
-		if (masks)
-			*slots |= sharers_mask_union(masks, start, next);
+		gib = sharers_gib(s, start);
+		if (gib)
+			*slots |= sharers_mask_union(gib, start, next);
 	}
 	return true;
 }
 
 /**
- * sharers_mask_free() - free all pages of masks
+ * sharers_gibs_free() - free all masks
  * @s: of a process that nobody runs, and that nobody flushes for
  */
-void sharers_mask_free(struct sharers *s)
+void sharers_gibs_free(struct sharers *s)
 {
+	struct sharers_gib *gib;
 	unsigned long index;
-	void *masks;
 
-	xa_for_each(&s->masks, index, masks) {
-		set_page_private(virt_to_page(masks), 0);
-		free_page((unsigned long)masks);
-	}
-	xa_destroy(&s->masks);
+	xa_for_each(&s->gibs, index, gib)
+		sharers_gib_free(s->mm, gib);
+	xa_destroy(&s->gibs);
 }

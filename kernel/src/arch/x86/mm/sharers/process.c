@@ -124,7 +124,7 @@ static struct sharers *sharers_alloc(struct mm_struct *mm)
 	}
 	s->mm = mm;
 	s->stopped = true;
-	xa_init_flags(&s->masks, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&s->gibs, XA_FLAGS_LOCK_IRQ);
 	raw_spin_lock_init(&s->lock);
 	INIT_WORK(&s->more, sharers_add_one);
 	return s;
@@ -134,7 +134,7 @@ static void sharers_free(struct sharers *s)
 {
 	while (s->nr)
 		sharers_cpu_free(s->mm, s->slots[--s->nr]);
-	sharers_mask_free(s);
+	sharers_gibs_free(s);
 	free_cpumask_var(s->unconfined);
 	kfree(s);
 }
@@ -157,11 +157,20 @@ static bool sharers_excludes(struct mm_struct *mm)
  *   stopped = false
  *
  * Until then flushes go to all, as ever.
+ *
+ * Root may take copies from all processes meanwhile, and another thread from this
+ * one. They say so first, and then stop what was started; under the lock this is
+ * before that, or sees what they have said.
  */
 static void sharers_start(struct sharers *s)
 {
 	int cpu;
 
+	lockdep_assert_held(&sharers_list_lock);
+	list_add(&s->list, &sharers_list);
+	if (READ_ONCE(sharers_enabled) == SHARERS_NEVER ||
+	    READ_ONCE(s->mm->context.sharers_wanted) != SHARERS_WANTED)
+		return;
 	for_each_cpu(cpu, mm_cpumask(s->mm))
 		cpumask_set_cpu(cpu, s->unconfined);
 	/* The bits before flushes go by them. */
@@ -184,9 +193,8 @@ static struct sharers *sharers_begin(struct mm_struct *mm)
 	}
 	WRITE_ONCE(sharers_used, true);
 	spin_lock(&sharers_list_lock);
-	list_add(&s->list, &sharers_list);
-	spin_unlock(&sharers_list_lock);
 	sharers_start(s);
+	spin_unlock(&sharers_list_lock);
 	return s;
 }
 
@@ -241,6 +249,7 @@ void __sharers_exit_end(struct mm_struct *mm)
 	flush_tlb_mm_range(mm, 0, TLB_FLUSH_ALL, PAGE_SHIFT, true);
 	for (i = 0; i < nr; i++)
 		sharers_cpu_empty(mm, s->slots[i]);
+	sharers_gibs_free(s);
 }
 
 /**
@@ -302,11 +311,16 @@ bool sharers_is_stopped(struct mm_struct *mm)
  */
 void sharers_stop(struct mm_struct *mm)
 {
-	struct sharers *s = READ_ONCE(mm->context.sharers);
+	struct sharers *s;
 
+	/* What was chosen before the question; see sharers_start(). */
+	smp_mb();
+	s = READ_ONCE(mm->context.sharers);
 	if (!s)
 		return;
+	spin_lock(&sharers_list_lock);
 	WRITE_ONCE(s->stopped, true);
+	spin_unlock(&sharers_list_lock);
 	/* Who switches to it now sees that, or is in the mask. */
 	smp_mb();
 	preempt_disable();

@@ -14,8 +14,10 @@
  *   copy.c	the copy of a CPU: its tables and entries
  *   cpu.c	which root a CPU loads, and when that changes
  *   fault.c	an entry of a copy is filled
+ *   whole.c	a copy has a GiB as the canonical tables have it
  *   withdraw.c	the canonical entry has changed: copies lose theirs
  *   flush.c	flushes that go to those who are noted
+ *   defer.c	the same for what reclaim puts off
  *   leave.c	a CPU that does not use a region is noted no more
  *   process.c	processes that get copies, and lose them
  *   ldt.c	the one entry of the kernel's half that is a process' own
@@ -28,23 +30,29 @@
  * unconfined, and every flush of the process is for it, too.
  *
  * The order that all of it rests on; C is a canonical entry, S that of the copy of
- * CPU c, M the mask of the region, T a table of PTEs:
+ * CPU c, M the mask of the region, N counts withdrawals in its GiB, T a table of PTEs:
  *
  *   fill (c)		walk (c)	flush			withdraw
- *   M |= c		reads S		changes a PTE		C = 0
- *   S = T		reads a PTE	barrier			barrier
- *   barrier				reads M			reads M
- *   C still T?				asks all in M		S = 0 for all in M
- *   else S = 0,			interrupts, waits	flush of the region
- *   flush of all						frees T (RCU)
+ *   n = N		reads S		changes a PTE		C = 0
+ *   T = C		reads a PTE	barrier			barrier
+ *   M |= c				reads M			N++
+ *   S = T				asks all in M		reads M
+ *   barrier				interrupts, waits	S = 0 for all in M
+ *   N still n?						flush of the region
+ *   else S = 0,						frees T (RCU)
+ *   flush of all
  *
  * - Nobody is missed. A flush that reads M without c does so before c sets its bit,
  *   so c walks after that, and sees the changed PTE.
- * - No entry dangles. A withdrawal that reads M without c has cleared C before c
- *   looks at C again, so c undoes its fill, with a flush of everything: T may
- *   have valid PTEs still. One that reads M with c clears S, or does before S is
- *   set; then c looks at C after that, too. The interrupt waits for the fill, which
- *   has interrupts off, and software that reads T is waited for by RCU.
+ * - No entry dangles. A withdrawal that matters clears C after c has read it, so N++
+ *   comes after n = N. If it reads M without c, then N++ is before c sets its bit;
+ *   if with c, it clears S, or does so before S is set, and N++ is before that. So c
+ *   sees N changed, and undoes its fill with a flush of everything: T may have valid
+ *   PTEs still. The interrupt waits for the fill, which has interrupts off, and
+ *   software that reads T is waited for by RCU.
+ * - To look at C again would not do. Where a table of PMDs is moved or given up, what
+ *   c has found in it stays as it was. And T can have been at another address
+ *   meanwhile, where its PTEs changed, and c was not asked to flush for those.
  * - A mask belongs to the region, not to T, and a bit goes only when its CPU has
  *   flushed everything with S = 0 (leave.c). So who finds no table any more still
  *   finds whom to flush.
@@ -71,7 +79,19 @@
 
 /* A region has one mask, and those of a GiB are in one page. */
 #define SHARERS_REGION_SHIFT	PMD_SHIFT
-#define SHARERS_PAGE_SHIFT	PUD_SHIFT
+#define SHARERS_GIB_SHIFT	PUD_SHIFT
+
+/* Of one GiB and one process. */
+struct sharers_gib {
+	/* By region. */
+	unsigned long		*regions;
+	/* Those that have the GiB whole. */
+	unsigned long		whole;
+	/* The union of what they ever were. */
+	unsigned long		ever;
+	/* Withdrawals, so that a fill notices. */
+	atomic_long_t		withdrawn;
+};
 
 /* Of one CPU and one process. */
 struct sharers_cpu {
@@ -91,8 +111,8 @@ struct sharers_cpu {
 /* Of one process. */
 struct sharers {
 	struct mm_struct	*mm;
-	/* Pages of masks, by GiB; entries are never removed. */
-	struct xarray		masks;
+	/* struct sharers_gib; entries are never removed. */
+	struct xarray		gibs;
 	/* By slot, made in advance; @nr of them. */
 	struct sharers_cpu	*slots[SHARERS_SLOTS];
 	unsigned int		nr;
@@ -112,6 +132,13 @@ struct sharers {
 	struct sharers_cpu	*cpu[];
 };
 
+/* Why a CPU goes on with the canonical root. */
+enum sharers_unconfined {
+	SHARERS_HAS_NO_TABLES,	/* and cannot make them now */
+	SHARERS_HAS_LARGE,	/* an entry that is not copied */
+	SHARERS_HAS_STOPPED,	/* none of the process has a copy any more */
+};
+
 /* What this CPU has of a process; NULL: nothing. Interrupts off. */
 static inline struct sharers_cpu *sharers_here(struct sharers *s)
 {
@@ -124,27 +151,70 @@ static inline bool sharers_is_walked(pmd_t pmd)
 	return pmd_flags(pmd) & _PAGE_PRESENT;
 }
 
+/*
+ * Of an entry of a copy that leads to a canonical table of PMDs; and of one that its
+ * CPU was interrupted for since it walked there. Hardware ignores both.
+ */
+#define SHARERS_LINK		_PAGE_SOFTW2
+#define SHARERS_ASKED		_PAGE_SOFTW1
+
+/* Does the copy have the GiB as the canonical tables have it? */
+static inline bool sharers_is_whole(pud_t pud)
+{
+	return pud_val(pud) & (SHARERS_LINK | _PAGE_PSE);
+}
+
+/* What came of an attempt to fill. */
+enum sharers_filled {
+	SHARERS_NOTHING,	/* the canonical tables lead nowhere */
+	SHARERS_FILLED,
+	SHARERS_KNOWN,		/* there was nothing to fill */
+	SHARERS_NO_TABLES,	/* of the copy */
+	SHARERS_TOO_LARGE,	/* an entry that is not copied */
+	SHARERS_RACED,		/* the canonical entry changed meanwhile */
+};
+
 /* mask.c */
-unsigned long *sharers_mask(struct sharers *s, unsigned long addr);
-bool sharers_mask_make(struct sharers *s, unsigned long addr);
-void sharers_mask_set(unsigned long *mask, unsigned int slot);
+struct sharers_gib *sharers_gib(struct sharers *s, unsigned long addr);
+bool sharers_gib_make(struct sharers *s, unsigned long addr);
+unsigned long *sharers_mask(struct sharers_gib *gib, unsigned long addr);
+void sharers_mask_set(struct sharers_gib *gib, unsigned long addr,
+		      unsigned int slot);
+void sharers_mask_set_whole(struct sharers_gib *gib, unsigned int slot);
+void sharers_mask_clear_regions(struct sharers_gib *gib, unsigned int slot);
 bool sharers_mask_range(struct sharers *s, unsigned long start,
 			unsigned long end, unsigned long *slots);
-void sharers_mask_free(struct sharers *s);
+void sharers_gibs_free(struct sharers *s);
 
 /* copy.c */
 struct sharers_cpu *sharers_cpu_alloc(struct mm_struct *mm);
 void sharers_cpu_cut(struct sharers_cpu *sc);
 void sharers_cpu_empty(struct mm_struct *mm, struct sharers_cpu *sc);
 void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc);
+void sharers_table_drop(struct mm_struct *mm, struct ptdesc *table);
+pud_t *sharers_copy_pud(struct sharers_cpu *sc, unsigned long addr);
 pmd_t *sharers_copy(struct sharers_cpu *sc, unsigned long addr);
 bool sharers_copy_make(struct mm_struct *mm, struct sharers *s,
 		       unsigned long addr);
 void sharers_copy_clear(struct sharers_cpu *sc, unsigned long addr);
 
 /* cpu.c */
-void sharers_unconfine(struct sharers *s, struct sharers_cpu *sc);
 void sharers_update(struct mm_struct *mm);
+void sharers_unconfine(struct sharers *s, struct sharers_cpu *sc,
+		       enum sharers_unconfined why);
+
+/* fault.c */
+pud_t *sharers_canonical_pud(struct mm_struct *mm, unsigned long addr);
+
+/* whole.c */
+bool sharers_whole_known(pud_t copy, unsigned long error_code);
+enum sharers_filled sharers_whole_fill(struct sharers *s,
+				       struct sharers_cpu *sc,
+				       unsigned long error_code,
+				       unsigned long addr);
+bool sharers_whole_wanted(pmd_t *copy);
+void sharers_whole_clear(struct sharers_cpu *sc, unsigned long addr,
+			 bool tables);
 
 /* leave.c */
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,

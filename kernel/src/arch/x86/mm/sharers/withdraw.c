@@ -9,6 +9,8 @@
  * access sets it again. The flush that follows goes to those whom the mask names,
  * as any other; it is what makes sure that nobody walks there any more.
  *
+ * A CPU that is about to fill finds that it was counted, and does it over.
+ *
  * Locks: the caller's page table lock. Callers: hooks of sharers_withdraw().
  */
 #include <linux/mm.h>
@@ -17,16 +19,36 @@
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
 
-static void sharers_withdraw_region(struct sharers *s, unsigned long addr)
+static void sharers_withdraw_region(struct sharers *s, struct sharers_gib *gib,
+				    unsigned long addr)
 {
-	unsigned long *mask = sharers_mask(s, addr), slots;
+	unsigned long slots = READ_ONCE(*sharers_mask(gib, addr));
 	unsigned int slot;
 
-	if (!mask)
-		return;
-	slots = READ_ONCE(*mask);
 	for_each_set_bit(slot, &slots, SHARERS_SLOTS)
 		sharers_copy_clear(s->slots[slot], addr);
+}
+
+/* Of a GiB, or a part of it. */
+static void sharers_withdraw_gib(struct sharers *s, unsigned long addr,
+				 unsigned long end)
+{
+	struct sharers_gib *gib = sharers_gib(s, addr);
+	unsigned long whole;
+	unsigned int slot;
+
+	/* Who makes it now looks at the canonical entry after that. */
+	if (!gib)
+		return;
+	atomic_long_inc(&gib->withdrawn);
+	/* Counted before the masks are read. */
+	smp_mb__after_atomic();
+	whole = READ_ONCE(gib->whole);
+	for_each_set_bit(slot, &whole, SHARERS_SLOTS)
+		sharers_whole_clear(s->slots[slot], addr,
+				    end - addr == PUD_SIZE);
+	for (; addr < end; addr += PMD_SIZE)
+		sharers_withdraw_region(s, gib, addr);
 }
 
 /**
@@ -35,15 +57,21 @@ static void sharers_withdraw_region(struct sharers *s, unsigned long addr)
  * @addr: address of what the canonical entry leads to
  * @size: how much that is, PMD_SIZE or more
  *
- * Context: any. The canonical entry has been changed, and that is visible.
+ * Context: any. The canonical entry has been changed, and that is visible. With all of
+ * a GiB it is the one that leads to the table of PMDs.
  */
 void __sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 			unsigned long size)
 {
 	struct sharers *s = mm->context.sharers;
-	unsigned long end = addr + size;
+	unsigned long end = addr + size, next;
 
 	CF_MUTATION(sharers_copies_stay, return);
-	for (; addr < end; addr += PMD_SIZE)
-		sharers_withdraw_region(s, addr);
+	/* CPUs give up tables of their copies. */
+	rcu_read_lock();
+	for (; addr < end; addr = next) {
+		next = min((addr | ~PUD_MASK) + 1, end);
+		sharers_withdraw_gib(s, addr, next);
+	}
+	rcu_read_unlock();
 }

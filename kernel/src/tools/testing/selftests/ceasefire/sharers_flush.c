@@ -12,13 +12,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "checker.h"
 #include "context.h"
 #include "env.h"
 #include "ktap.h"
 #include "peer.h"
+#include "regions.h"
 
-#define REGION		(2 * MIB)
 #define PAGES		16
 #define LENGTH		(PAGES * PAGE)
 #define OWN		0x5a
@@ -27,36 +26,6 @@
 /* A CPU that does not use a region is interrupted so often, and then never again. */
 #define USELESS		3
 
-static void start(void)
-{
-	if (context_sharers(1))
-		ktap_skip("prctl(PR_SHARERS): %m");
-	pin_to_cpu(0);
-	peer_start(1);
-}
-
-/* @count regions that nobody has used, without huge pages, with one behind them. */
-static char *regions(size_t count)
-{
-	char *p = mmap(NULL, (count + 2) * REGION, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	ENSURE(p != MAP_FAILED, "mmap: %m");
-	MUST(madvise(p, (count + 2) * REGION, MADV_NOHUGEPAGE));
-	return (char *)(((uintptr_t)p + REGION - 1) & ~(REGION - 1));
-}
-
-static void expect(const char *p, size_t pages, uint64_t word)
-{
-	size_t right;
-
-	checker_forbid(p, pages);
-	right = peer_count(p, pages, word);
-	checker_allow(p, pages);
-	ENSURE(right == pages, "the peer finds %zu of %zu pages as they are",
-	       right, pages);
-}
-
 /* Memory that only one CPU uses: nobody else is interrupted for it. */
 static void private_memory(void)
 {
@@ -64,7 +33,7 @@ static void private_memory(void)
 	char *p;
 	int i;
 
-	start();
+	sharers_start();
 	p = regions(1);
 	before = vmstat("nr_tlb_remote_flush_received");
 	for (i = 0; i < ROUNDS; i++) {
@@ -81,27 +50,23 @@ static void dontneed(void)
 {
 	char *p;
 
-	start();
+	sharers_start();
 	p = regions(1);
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 	MUST(madvise(p, LENGTH, MADV_DONTNEED));
-	expect(p, PAGES, 0);
+	peer_finds(p, PAGES, 0);
 }
 
 static void protected(void)
 {
-	size_t writes;
 	char *p;
 
-	start();
+	sharers_start();
 	p = regions(1);
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 	MUST(mprotect(p, LENGTH, PROT_READ));
-	checker_forbid(p, PAGES);
-	writes = peer_write(p, PAGES, WORD(NEW));
-	checker_allow(p, PAGES);
-	ENSURE(!writes, "%zu writes went through", writes);
-	expect(p, PAGES, WORD(OWN));
+	peer_cannot_write(p, PAGES, WORD(NEW));
+	peer_finds(p, PAGES, WORD(OWN));
 }
 
 /* The first use is by both at the same time, or by one after the other. */
@@ -109,11 +74,11 @@ static void unmapped(void)
 {
 	char *p;
 
-	start();
+	sharers_start();
 	p = regions(1);
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 	MUST(munmap(p, LENGTH));
-	expect(p, PAGES, FAULTED);
+	peer_finds(p, PAGES, FAULTED);
 }
 
 /* Somebody else's table is where the old one was. */
@@ -141,14 +106,14 @@ static void table_freed(void)
 	char *p;
 	int i;
 
-	start();
+	sharers_start();
 	for (i = 0; i < 20; i++) {
 		p = regions(1);
 		ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 		unmap_with_table(p);
-		expect(p, PAGES, FAULTED);
+		peer_finds(p, PAGES, FAULTED);
 		mapped_again(p, NEW);
-		expect(p, PAGES, WORD(NEW));
+		peer_finds(p, PAGES, WORD(NEW));
 	}
 }
 
@@ -157,50 +122,110 @@ static void table_moved(void)
 {
 	char *from, *to;
 
-	start();
+	sharers_start();
 	from = regions(1);
 	to = regions(1);
 	ENSURE(peer_write(from, PAGES, WORD(OWN)) == PAGES, "no write");
 	ENSURE(mremap(from, REGION, REGION, MREMAP_MAYMOVE | MREMAP_FIXED,
 		      to) == to, "mremap: %m");
-	expect(from, PAGES, FAULTED);
-	expect(to, PAGES, WORD(OWN));
+	peer_finds(from, PAGES, FAULTED);
+	peer_finds(to, PAGES, WORD(OWN));
 	mapped_again(from, NEW);
-	expect(from, PAGES, WORD(NEW));
+	peer_finds(from, PAGES, WORD(NEW));
 }
 
 /*
  * The peer has read where its entry is to lead, and is held up. Nobody knows that it
- * comes when the table goes.
+ * comes when that changes, but it has tables there.
  */
+static long races;
+
+static void late_begin(char *p)
+{
+	sharers_fill_delay(0);
+	peer_touch(p + REGION, 1);
+	races = vmstat("sharers_fill_race");
+	sharers_fill_delay(300);
+	peer_begin_watch(p, 1, WORD(OWN));
+	sleep_ms(50);
+}
+
+static void late_end(void)
+{
+	sleep_ms(500);
+	sharers_fill_delay(0);
+	peer_end_watch();
+}
+
+/* Where the kernel says that the peer was late it has had to start again. */
+static void late_was_late(void)
+{
+	if (vmstat("sharers_fill_race") == races)
+		ktap_retry("the peer was too early, or too late");
+}
+
 static void late_fill(void)
 {
-	long races;
 	char *p;
 
-	start();
+	sharers_start();
 	/* Once before: what is written for the first time is flushed for, too. */
 	p = regions(1);
 	memset(p, OWN, LENGTH);
 	unmap_with_table(p);
 	mapped_again(p, NEW);
-	sharers_fill_delay(0);
 	p = regions(1);
 	memset(p, OWN, LENGTH);
-	/* Tables of the peer's copy. */
-	peer_touch(p + REGION, 1);
-	races = vmstat("sharers_fill_race");
-	sharers_fill_delay(300);
-	peer_begin_watch(p, PAGES, WORD(OWN));
-	sleep_ms(50);
+	late_begin(p);
 	unmap_with_table(p);
 	mapped_again(p, NEW);
-	sleep_ms(500);
-	sharers_fill_delay(0);
-	peer_end_watch();
-	expect(p, PAGES, WORD(NEW));
-	if (vmstat("sharers_fill_race") == races)
-		ktap_retry("the peer was too early, or too late");
+	late_end();
+	peer_finds(p, PAGES, WORD(NEW));
+	late_was_late();
+}
+
+/* A GiB, aligned: its table of PMDs is moved, and stays as it is. */
+static void late_fill_moved(void)
+{
+	char *from, *to;
+
+	sharers_start();
+	from = whole_gib(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	to = whole_gib(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	memset(from, OWN, LENGTH);
+	late_begin(from);
+	ENSURE(mremap(from, GIB, GIB, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to,
+	       "mremap: %m");
+	mapped_again(from, NEW);
+	late_end();
+	peer_finds(from, PAGES, WORD(NEW));
+	peer_finds(to, PAGES, WORD(OWN));
+	late_was_late();
+}
+
+/* Two mappings of huge pages have a table of PMDs in common; one gives it up. */
+static void late_fill_unshared(void)
+{
+	char *p, *q;
+	int fd;
+
+	if (!write_text("/proc/sys/vm/nr_hugepages", "4"))
+		ktap_skip("no huge pages");
+	fd = memfd_create("pool", MFD_HUGETLB);
+	if (fd < 0 || ftruncate(fd, GIB))
+		ktap_skip("no huge pages: %m");
+	sharers_start();
+	p = whole_gib(MAP_SHARED | MAP_NORESERVE, fd);
+	q = whole_gib(MAP_SHARED | MAP_NORESERVE, fd);
+	*p = OWN;
+	p[REGION] = OWN;
+	ENSURE(*q == OWN, "wrong data");
+	late_begin(q);
+	MUST(munmap(q, GIB));
+	late_end();
+	peer_finds(q, 1, FAULTED);
+	ENSURE(*p == OWN, "wrong data");
+	late_was_late();
 }
 
 static struct {
@@ -261,7 +286,7 @@ static void two_at_once(void)
 	char *p;
 
 	need_cpus(3);
-	start();
+	sharers_start();
 	p = regions(2);
 	other.addr = p + PAGE;
 	ENSURE(!pthread_create(&thread, NULL, flush_other, NULL), "no thread");
@@ -277,7 +302,7 @@ static void two_at_once(void)
 	sharers_fill_delay(0);
 	peer_end_watch();
 	pthread_join(thread, NULL);
-	expect(p, 2, 0);
+	peer_finds(p, 2, 0);
 }
 
 /* It leaves a region that it does not use, and has nothing of it then. */
@@ -287,7 +312,7 @@ static void left(void)
 	char *p;
 	int i;
 
-	start();
+	sharers_start();
 	p = regions(1);
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 	leaves = vmstat("sharers_leave");
@@ -301,101 +326,46 @@ static void left(void)
 	ENSURE(received < USELESS + ROUNDS / 10,
 	       "%ld shootdowns by %d calls", received, ROUNDS);
 	MUST(madvise(p, LENGTH, MADV_DONTNEED));
-	expect(p, PAGES, 0);
-}
-
-/* A thread that sleeps, so that its CPU is idle meanwhile. */
-static int to_sleeper[2], from_sleeper[2];
-
-static void *sleeper(void *addr)
-{
-	volatile uint64_t *at = addr;
-	uint64_t word;
-	char c;
-
-	pin_to_cpu(1);
-	while (read(to_sleeper[0], &c, 1) == 1) {
-		word = *at;
-		MUST(write(from_sleeper[1], &word, sizeof(word)));
-	}
-	return NULL;
-}
-
-static uint64_t ask_sleeper(void)
-{
-	uint64_t word = 0;
-
-	MUST(write(to_sleeper[1], "", 1));
-	MUST(read(from_sleeper[0], &word, sizeof(word)));
-	/* Until its CPU has nothing to do any more. */
-	sleep_ms(20);
-	return word;
+	peer_finds(p, PAGES, 0);
 }
 
 /* A CPU in lazy mode is not interrupted: it finds out when that ends. */
 static void asleep(void)
 {
-	pthread_t thread;
-	uint64_t word;
 	char *p;
 	int i;
 
-	need_cpus(2);
-	if (context_sharers(1))
-		ktap_skip("prctl(PR_SHARERS): %m");
-	pin_to_cpu(0);
-	MUST(pipe(to_sleeper));
-	MUST(pipe(from_sleeper));
+	sleeper_start();
 	p = regions(1);
-	ENSURE(!pthread_create(&thread, NULL, sleeper, p), "no thread");
 	for (i = 0; i < 20; i++) {
 		memset(p, OWN, PAGE);
-		word = ask_sleeper();
-		ENSURE(word == WORD(OWN), "it reads %llx",
-		       (unsigned long long)word);
+		sleeper_finds(p, WORD(OWN));
 		MUST(madvise(p, PAGE, MADV_DONTNEED));
-		word = ask_sleeper();
-		ENSURE(!word, "it reads %llx after MADV_DONTNEED",
-		       (unsigned long long)word);
+		sleeper_finds(p, 0);
 	}
-}
-
-/* One entry of 2 MiB. */
-static char *huge_memory(void)
-{
-	char *p = regions(1);
-
-	if (madvise(p, REGION, MADV_HUGEPAGE))
-		ktap_skip("no transparent huge pages");
-	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
-	if (read_kb("/proc/self/smaps_rollup", "AnonHugePages") != 2048)
-		ktap_retry("not mapped by one entry");
-	return p;
 }
 
 static void huge_dontneed(void)
 {
 	char *p;
 
-	start();
-	p = huge_memory();
+	sharers_start();
+	p = huge_region(PAGES, WORD(OWN));
 	MUST(madvise(p, REGION, MADV_DONTNEED));
-	expect(p, PAGES, 0);
+	peer_finds(p, PAGES, 0);
 }
 
 static void huge_protected(void)
 {
-	size_t writes;
 	char *p;
 
-	start();
-	p = huge_memory();
+	sharers_start();
+	p = huge_region(PAGES, WORD(OWN));
 	MUST(mprotect(p, REGION, PROT_READ));
-	writes = peer_write(p, PAGES, WORD(NEW));
-	ENSURE(!writes, "%zu writes went through", writes);
+	peer_cannot_write(p, PAGES, WORD(NEW));
 	MUST(mprotect(p, REGION, PROT_READ | PROT_WRITE));
 	ENSURE(peer_write(p, PAGES, WORD(NEW)) == PAGES, "no write");
-	expect(p, PAGES, WORD(NEW));
+	peer_finds(p, PAGES, WORD(NEW));
 }
 
 /* The entry becomes a table, and part of what it leads to goes. */
@@ -403,13 +373,13 @@ static void huge_split(void)
 {
 	char *p;
 
-	start();
-	p = huge_memory();
+	sharers_start();
+	p = huge_region(PAGES, WORD(OWN));
 	MUST(madvise(p, PAGE, MADV_DONTNEED));
-	expect(p, 1, 0);
-	expect(p + PAGE, PAGES - 1, WORD(OWN));
+	peer_finds(p, 1, 0);
+	peer_finds(p + PAGE, PAGES - 1, WORD(OWN));
 	MUST(madvise(p, LENGTH, MADV_DONTNEED));
-	expect(p, PAGES, 0);
+	peer_finds(p, PAGES, 0);
 }
 
 /* Huge pages of a pool. */
@@ -419,7 +389,7 @@ static void pool_dontneed(void)
 
 	if (!write_text("/proc/sys/vm/nr_hugepages", "4"))
 		ktap_skip("no huge pages");
-	start();
+	sharers_start();
 	p = mmap(NULL, REGION, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 	if (p == MAP_FAILED)
@@ -429,9 +399,9 @@ static void pool_dontneed(void)
 	ENSURE(!peer_write(p, PAGES, WORD(NEW)), "writes went through");
 	MUST(mprotect(p, REGION, PROT_READ | PROT_WRITE));
 	MUST(madvise(p, REGION, MADV_DONTNEED));
-	expect(p, PAGES, 0);
+	peer_finds(p, PAGES, 0);
 	MUST(munmap(p, REGION));
-	expect(p, PAGES, FAULTED);
+	peer_finds(p, PAGES, FAULTED);
 }
 
 /* All processes lose it, and those that are there go on. */
@@ -440,17 +410,17 @@ static void switched_off_by_root(void)
 	long fills;
 	char *p;
 
-	start();
+	sharers_start();
 	p = regions(2);
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 	sharers_enable("never");
 	fills = vmstat("sharers_fill");
 	MUST(madvise(p, LENGTH, MADV_DONTNEED));
-	expect(p, PAGES, 0);
+	peer_finds(p, PAGES, 0);
 	ENSURE(peer_write(p + REGION, PAGES, WORD(OWN)) == PAGES, "no write");
 	ENSURE(vmstat("sharers_fill") == fills, "copies are filled still");
 	MUST(munmap(p, 2 * REGION));
-	expect(p, PAGES, FAULTED);
+	peer_finds(p, PAGES, FAULTED);
 }
 
 /* Running CPUs go on with the page tables of the process. */
@@ -459,17 +429,17 @@ static void switched_off(void)
 	long fills;
 	char *p;
 
-	start();
+	sharers_start();
 	p = regions(2);
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 	MUST(context_sharers(0));
 	fills = vmstat("sharers_fill");
 	MUST(madvise(p, LENGTH, MADV_DONTNEED));
-	expect(p, PAGES, 0);
+	peer_finds(p, PAGES, 0);
 	ENSURE(peer_write(p + REGION, PAGES, WORD(OWN)) == PAGES, "no write");
 	ENSURE(vmstat("sharers_fill") == fills, "copies are filled still");
 	MUST(munmap(p, 2 * REGION));
-	expect(p, PAGES, FAULTED);
+	peer_finds(p, PAGES, FAULTED);
 }
 
 int main(int argc, char **argv)
@@ -482,6 +452,8 @@ int main(int argc, char **argv)
 		{ "table_freed", table_freed, 0 },
 		{ "table_moved", table_moved, 0 },
 		{ "late_fill", late_fill, 0 },
+		{ "late_fill_moved", late_fill_moved, 0 },
+		{ "late_fill_unshared", late_fill_unshared, 0 },
 		{ "two_at_once", two_at_once, 0 },
 		{ "recycled_memory", recycled_memory, 0 },
 		{ "left", left, 0 },

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sharers: what reclaim puts off for many pages is asked of those who have used them
+ * (I11), at the end of the batch, or when somebody needs it before that.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "file.h"
+#include "ktap.h"
+#include "peer.h"
+#include "regions.h"
+
+#define PAGES		16
+#define LENGTH		(PAGES * PAGE)
+#define OWN		0x5a
+#define NEW		0x42
+#define ROUNDS		20
+#define HELD_MS		600
+
+static struct tfile file;
+
+static char *mapped(void)
+{
+	char *p = mmap(regions(1), LENGTH, PROT_READ, MAP_SHARED | MAP_FIXED,
+		       file.fd, 0);
+
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	return p;
+}
+
+static void evict(char *p)
+{
+	MUST(madvise(p, LENGTH, MADV_PAGEOUT));
+	PREMISE(!file_cached(&file), "pages of the file stay");
+}
+
+static void by_batch(void)
+{
+	long deferred;
+	char *p;
+	int i;
+
+	file_make(&file, ON_DISK, PAGES, OWN);
+	sharers_start();
+	p = mapped();
+	deferred = vmstat("sharers_defer");
+	for (i = 0; i < 4; i++) {
+		file_fill(&file, 0, PAGES, i % 2 ? NEW : OWN);
+		peer_finds(p, PAGES, WORD(i % 2 ? NEW : OWN));
+		evict(p);
+	}
+	ENSURE(vmstat("sharers_defer") >= deferred + 4 * PAGES,
+	       "all CPUs were asked");
+}
+
+/* Nobody else is interrupted for what one CPU has used. */
+static void alone(void)
+{
+	long received = 0;
+	char *p;
+	int i;
+
+	file_make(&file, ON_DISK, PAGES, OWN);
+	sharers_start();
+	p = mapped();
+	for (i = 0; i < ROUNDS; i++) {
+		ENSURE(*(volatile char *)p == OWN, "wrong data");
+		received -= vmstat("nr_tlb_remote_flush_received");
+		MUST(madvise(p, LENGTH, MADV_PAGEOUT));
+		received += vmstat("nr_tlb_remote_flush_received");
+	}
+	ENSURE(received < ROUNDS / 2, "%ld shootdowns by %d calls", received,
+	       ROUNDS);
+}
+
+/* A CPU in lazy mode is not interrupted. */
+static void asleep(void)
+{
+	char *p;
+	int i;
+
+	file_make(&file, ON_DISK, PAGES, OWN);
+	sleeper_start();
+	p = mapped();
+	for (i = 0; i < ROUNDS; i++) {
+		sleeper_finds(p, WORD(i % 2 ? NEW : OWN));
+		evict(p);
+		file_fill(&file, 0, PAGES, i % 2 ? OWN : NEW);
+	}
+}
+
+static struct {
+	char *addr;
+	bool go;
+} other;
+
+static void *evict_other(void *unused)
+{
+	(void)unused;
+	pin_to_cpu(2);
+	while (!__atomic_load_n(&other.go, __ATOMIC_ACQUIRE))
+		;
+	madvise(other.addr, LENGTH, MADV_PAGEOUT);
+	return NULL;
+}
+
+/*
+ * Reclaim waits for the peer, which is held up. Who takes the pages away meanwhile finds
+ * no entries, and must wait as well.
+ */
+static void not_over(void)
+{
+	pthread_t thread;
+	double begin;
+	char *p, *q;
+
+	need_cpus(3);
+	file_make(&file, ON_DISK, PAGES, OWN);
+	sharers_start();
+	p = mapped();
+	q = regions(1);
+	memset(q, OWN, PAGE);
+	other.addr = p;
+	ENSURE(!pthread_create(&thread, NULL, evict_other, NULL), "no thread");
+	sleep_ms(50);
+	peer_finds(p, PAGES, WORD(OWN));
+	/* In a region where it has not been. */
+	sharers_fill_delay(HELD_MS);
+	begin = seconds();
+	peer_begin_watch(q, 1, WORD(OWN));
+	sleep_ms(50);
+	__atomic_store_n(&other.go, true, __ATOMIC_RELEASE);
+	sleep_ms(50);
+	MUST(madvise(p, LENGTH, MADV_DONTNEED));
+	begin = seconds() - begin;
+	sharers_fill_delay(0);
+	peer_end_watch();
+	pthread_join(thread, NULL);
+	PREMISE(!file_cached(&file), "pages of the file stay");
+	/* It cannot have answered before. */
+	ENSURE(begin > HELD_MS / 1000.0 * 0.75,
+	       "it took %.0f ms, while a CPU may have had the pages",
+	       begin * 1000);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "by_batch", by_batch, 0 },
+		{ "alone", alone, 0 },
+		{ "asleep", asleep, 0 },
+		{ "not_over", not_over, 0 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}
