@@ -38,7 +38,7 @@ class Verb(NamedTuple):
 
 
 VERBS = (
-    Verb("run", "ceasefire.run", "run a program with its file mappings recycled"),
+    Verb("run", "ceasefire.run", "run a program so that it sends fewer shootdowns"),
     Verb(
         "try", "ceasefire.trial.cli", "judge a program with the patched kernel in a virtual machine"
     ),

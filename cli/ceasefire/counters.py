@@ -28,18 +28,23 @@ _BALANCING = ("numa_hint_", "numa_pages_", "numa_pte_", "numa_huge_")
 _NUMBER = re.compile(r"[0-9]{1,20}")
 # As in /proc/PID/status, smaps and meminfo.
 _SIZE = re.compile(r"(\w+):\s+([0-9]{1,20}) kB")
+_THREADS = re.compile(r"^Threads:\s+([0-9]{1,9})$", re.MULTILINE)
 _SMAPS_HEAD = re.compile(r"^[0-9a-f]+-[0-9a-f]+ ")
 
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """What is known of one process: its FPR mappings, its page tables, what it has parked."""
+    """What is known of one process: its FPR mappings, its page tables, what it has parked.
+
+    page_tables_kib: with those that each CPU has of its own (Sharers).
+    """
 
     pid: int
     mappings: int
     mapped_kib: int
     page_tables_kib: int
     parked_kib: int
+    threads: int
 
 
 def parse_vmstat(text: str, prefixes: tuple[str, ...] = _PREFIXES) -> dict[str, int]:
@@ -135,4 +140,5 @@ def process_facts(pid: int) -> ProcessFacts:
     except PermissionError:
         raise UsageError(f"-p {pid}: not allowed to look at it: run this as root") from None
     tables, parked = parse_status(status, "VmPTE"), parse_status(status, "FPRParked")
-    return ProcessFacts(pid, mappings, size, tables, parked)
+    found = _THREADS.search(status)
+    return ProcessFacts(pid, mappings, size, tables, parked, int(found[1]) if found else 1)

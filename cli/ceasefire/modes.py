@@ -6,13 +6,16 @@ kernel without ceasefire. A new mechanism is one more entry in MECHANISMS; `run`
 know it from there. What makes a program ask for one is in launch/activation.py.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ceasefire import copies
 from ceasefire.errors import Unsupported, UsageError
 
 SYSFS = Path("/sys/kernel/mm/ceasefire")
+# What a switch says where programs need not ask.
+ALWAYS = "always"
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,12 @@ class Mechanism:
     """One way to do without a shootdown, with a switch of its own.
 
     name: as users write it; also its folder in sysfs and how its counters begin.
-    skipped: the counter of the flushes that it has made unnecessary.
+    skipped: the counter of the flushes that it has made unnecessary, "" if it makes none so.
     gauges: files of its folder that say what is there at present.
     asked: a program has to ask for it; else all programs have it while it is switched on.
     words: what its switch says for off, and what is written there for on.
+    narrowed: counters of flushes that it has sent only to those who need them.
+    obstacle: says why this machine gains nothing by it, though it is switched on.
     """
 
     name: str
@@ -32,6 +37,8 @@ class Mechanism:
     gauges: tuple[str, ...] = ()
     asked: bool = False
     words: tuple[str, str] = ("0", "1")
+    narrowed: tuple[str, ...] = ()
+    obstacle: Callable[[], str] = str
 
     @property
     def prefix(self) -> str:
@@ -52,15 +59,22 @@ class Mechanism:
         """Say whether the running kernel has it."""
         return self.switch.is_file()
 
-    def enabled(self) -> bool:
-        """Say whether it is there and switched on."""
+    def state(self) -> str:
+        """Return what its switch says, "" where there is none."""
         try:
             text = self.switch.read_text(encoding="ascii")
         except OSError:
-            return False
+            return ""
         # One value, or all that there are with the present one in brackets.
-        chosen = next((w[1:-1] for w in text.split() if w.startswith("[")), text.strip())
-        return chosen != self.words[0]
+        return next((w[1:-1] for w in text.split() if w.startswith("[")), text.strip())
+
+    def enabled(self) -> bool:
+        """Say whether it is there and switched on."""
+        return self.state() not in ("", self.words[0])
+
+    def for_all(self) -> bool:
+        """Say whether programs have it that do not ask, and cannot do without."""
+        return self.state() == ALWAYS
 
     def set(self, *, on: bool) -> None:
         """Switch it; it must be there."""
@@ -69,7 +83,16 @@ class Mechanism:
 
 FPR = Mechanism("fpr", "FPR", "fpr_skip", ("parked", "contexts", "tag_bytes"), asked=True)
 LATR = Mechanism("latr", "LATR", "latr_skip", asked=True, words=("never", "ask"))
-MECHANISMS = (FPR, LATR)
+SHARERS = Mechanism(
+    "sharers",
+    "Sharers",
+    "",
+    asked=True,
+    words=("never", "ask"),
+    narrowed=("sharers_flush_local", "sharers_flush_remote"),
+    obstacle=copies.obstacle,
+)
+MECHANISMS = (FPR, LATR, SHARERS)
 
 
 @dataclass(frozen=True)
@@ -87,6 +110,12 @@ class Mode:
                 f"mode {self.name} is for a kernel without {', '.join(there)}: boot that one, or "
                 f"compare the two with `ceasefire try --modes {self.name},...`"
             )
+        for mechanism in MECHANISMS if self == OFF else ():
+            if mechanism.for_all():
+                raise Unsupported(
+                    f"all programs have {mechanism.title} here: "
+                    f"echo {mechanism.words[1]} > {mechanism.switch}"
+                )
         for mechanism in self.mechanisms:
             title = mechanism.title
             if not mechanism.present():
@@ -96,6 +125,8 @@ class Mode:
             if not mechanism.enabled():
                 word = mechanism.words[1]
                 raise Unsupported(f"{title} is switched off: echo {word} > {mechanism.switch}")
+            if why := mechanism.obstacle():
+                raise Unsupported(f"{title} does nothing here: {why}")
 
     def set_switches(self) -> None:
         """Switch the mechanisms of this machine. Those that programs ask for are always on."""

@@ -2,14 +2,15 @@
 """Why flushes were sent all the same, and mappings not treated: the kernel's counters in words.
 
 Each group is a question with one good answer and reasons why not; together they are the whole of
-which shares are given. A reason that a newer kernel counts is shown by its name.
+which shares are given. A reason that a newer kernel counts is shown by its name. Of Sharers, which
+spares no flush, the question is to whom each one went.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ceasefire.counters import SKIPPED, SYSFS
-from ceasefire.modes import LATR
+from ceasefire.modes import LATR, SHARERS
 from ceasefire.output import number
 
 COLUMNS = ("what happened, and what to do", "counter", "count")
@@ -41,6 +42,12 @@ GROUPS = (
         "fpr_evict_skip",
         "fpr_evict_flush_",
     ),
+    Group(
+        "narrow",
+        "flushes of programs whose CPUs note what they use (Sharers)",
+        SHARERS.narrowed[0],
+        SHARERS.prefix + "flush_",
+    ),
 )
 
 # counter: what happened, what to do
@@ -63,7 +70,7 @@ WORDS = {
     ),
     SKIPPED: ("no flush: nobody was interrupted", ""),
     "fpr_flush_local": (
-        "no other CPU ran the program",
+        "no other CPU ran the program, or had used this (Sharers)",
         f"{_NOTHING}: this flush interrupts nobody",
     ),
     "fpr_flush_dirty": (
@@ -108,7 +115,7 @@ WORDS = {
     "fpr_flush_poison": ("memory that is bad", "replace the memory: `dmesg | grep Memory`"),
     LATR.skipped: ("no flush: ticks catch up", ""),
     "latr_flush_local": (
-        "no other CPU ran the program",
+        "no other CPU ran the program, or had used this (Sharers)",
         f"{_NOTHING}: this flush interrupts nobody",
     ),
     "latr_flush_dirty": (
@@ -168,6 +175,24 @@ WORDS = {
         "the first use, or no memory for tags",
         "if it stays: check free memory",
     ),
+    "sharers_flush_local": ("no other CPU had used the range: nobody was interrupted", ""),
+    "sharers_flush_remote": (
+        "only CPUs were asked that had used the range",
+        "if threads share none of it: keep what each uses 2 MiB apart",
+    ),
+    "sharers_flush_all": (
+        "all CPUs: not a range but all memory, as at fork and exit, or switched off meanwhile",
+        f"if often: `cat {SYSFS}/sharers/enabled` says whether it is on",
+    ),
+}
+
+# Counters that answer no question of a group, in words.
+NAMES = {
+    "sharers_fill": "regions of 2 MiB that a CPU has noted",
+    "sharers_fill_only": "page faults for that alone",
+    "sharers_fill_race": "regions that were gone meanwhile",
+    "sharers_leave": "regions that a CPU does not use any more",
+    "sharers_unconfine": "times that a CPU went on without notes",
 }
 
 

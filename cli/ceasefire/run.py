@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a program so that unmapping sends no shootdowns: with its file mappings recycled, or lazily.
+"""Run a program so that it sends fewer shootdowns: with its file mappings recycled, or otherwise.
 
 Without --path and --exclude the kernel recycles for the program and all that it starts; with them
 a preloaded library does, which statically linked programs do not load. With --latr munmap is lazy
-instead, of all kinds of memory: other CPUs catch up at their next ticks. --mode off runs the
-program without both, for comparison. The exit status is the program's; 77 when this kernel cannot
-do it, 126 and 127 as in a shell.
+instead, of all kinds of memory: other CPUs catch up at their next ticks. With --sharers whatever
+takes a flush interrupts only CPUs that have used what is flushed, from the second thread on. --mode
+off runs the program without all of them, for comparison. The exit status is the program's; 77 when
+this kernel cannot do it, 126 and 127 as in a shell.
 """
 
 import argparse
 import contextlib
 import os
 import sys
-from dataclasses import replace
 
 from ceasefire import modes
 from ceasefire.cmdline import add_command, command_of
@@ -37,6 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=modes.LATR.name,
         help="the same as --mode latr: munmap is lazy, whatever is unmapped",
     )
+    parser.add_argument(
+        "--sharers",
+        dest="mode",
+        action="store_const",
+        const=modes.SHARERS.name,
+        help="the same as --mode sharers: flushes go to CPUs that have used what is flushed",
+    )
     activation.add_arguments(parser)
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="say on standard error what treats the files"
@@ -49,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="print what would be run, and do not run it"
     )
-    parser.add_argument("--force", action="store_true", help="run it even where it gets no FPR")
+    parser.add_argument(
+        "--force", action="store_true", help="run it even where it gets no mechanism"
+    )
     add_command(parser)
 
 
@@ -66,17 +75,18 @@ def main(args: argparse.Namespace) -> int:
             print(f"# prctl(PR_FPR, PR_FPR_SET_CONTEXT, {number}, 0, 0)")
         if how.lazy is not None:
             print(f"# prctl(PR_LATR, PR_LATR_SET, {how.lazy:d}, 0, 0)")
+        if how.sharers is not None:
+            print(f"# prctl(PR_SHARERS, PR_SHARERS_SET, {how.sharers:d}, 0, 0)")
         prefix = ["env", *(f"{k}={v}" for k, v in how.variables.items())] if how.variables else []
         say(quoted([*prefix, *command]))
         return 0
-    fpr = modes.FPR in mode.mechanisms
     if not args.force:
-        if fpr:
+        if modes.FPR in mode.mechanisms:
             require_reach(how, args, command[0])
         mode.require()
     if args.verbose:
         progress(f"ceasefire run: {how.text}")
-    if fpr and (warning := activation.warning(command[0])):
+    if warning := activation.warning(command[0], mode.mechanisms):
         progress(f"ceasefire run: {warning}")
     sys.stdout.flush()
     if how.limit is not None:
@@ -85,6 +95,9 @@ def main(args: argparse.Namespace) -> int:
     if how.lazy is not None:
         with contextlib.suppress(OSError) if args.force else contextlib.nullcontext():
             prctl.set_lazy(on=how.lazy)
+    if how.sharers is not None:
+        with contextlib.suppress(OSError) if args.force else contextlib.nullcontext():
+            prctl.set_sharers(on=how.sharers)
     if args.context:
         set_context(args)
     try:
@@ -99,20 +112,24 @@ def main(args: argparse.Namespace) -> int:
 
 def activation_of(args: argparse.Namespace, mode: modes.Mode) -> activation.Activation:
     """Return how the program is started in a mode."""
-    lazy = modes.LATR in mode.mechanisms
+    lazy, sharers = (m in mode.mechanisms for m in (modes.LATR, modes.SHARERS))
     if lazy and args.context:
         raise UsageError(f"--context is for FPR alone, and mode {mode.name} is lazy")
-    # What starts it may be lazy itself.
-    switched = lazy if lazy or prctl.lazy_available() else None
     if modes.FPR in mode.mechanisms:
         # A kernel without any FPR is no case for the library: Mode.require() says what it is.
         switch = prctl.available() or not modes.FPR.present()
         inherited = os.environ.get("LD_PRELOAD", "")
         how = activation.chosen(args, switch=switch, inherited_preload=inherited)
-        return replace(how, lazy=switched)
-    if args.context:
+    elif args.context:
         raise UsageError(f"--context is for FPR, which mode {mode.name} has not")
-    return activation.without(args, mode.name, switch=prctl.available(), lazy=switched)
+    else:
+        how = activation.without(args, mode.name, switch=prctl.available())
+    # What starts it may have them itself.
+    return activation.of_process(
+        how,
+        lazy=lazy if lazy or prctl.lazy_available() else None,
+        sharers=sharers if sharers or prctl.sharers_available() else None,
+    )
 
 
 def set_context(args: argparse.Namespace) -> None:

@@ -4,13 +4,14 @@
 With a command: what was counted while it ran, machine-wide; printed on stderr, and the exit
 status is the command's. With -I: what was counted in each interval. Otherwise: since boot. Every
 kernel for several CPUs counts the shootdowns that it receives, one of ceasefire also what it did
-instead. The exit status is 77 where the kernel counts nothing of this.
+instead, and to whom others went. The exit status is 77 where the kernel counts nothing of this.
 """
 
 import argparse
 import json
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TextIO
 
@@ -119,7 +120,8 @@ def _report(
     rows = []
     for name, value in values.items():
         if (value or args.all or name in _WORDS) and not reasons.is_reason(name):
-            row = [f"{_WORDS[name]} ({name})" if name in _WORDS else name, number(value)]
+            words = _WORDS.get(name) or reasons.NAMES.get(name)
+            row = [f"{words} ({name})" if words else name, number(value)]
             rows.append(row if seconds is None else [*row, number(round(value / seconds))])
     print_table(columns, rows, title=title, file=stream)
     columns = [*reasons.COLUMNS, "share"]
@@ -127,10 +129,10 @@ def _report(
         found = reasons.table(group, values, everything=args.all, shares=True)
         if found:
             print_table(columns, found, title=group.title, numbers_from=2, file=stream)
-    rows = [[m.title, "on" if switched[m.name] else "off"] for m in modes.MECHANISMS if m.present()]
+    rows = [[m.title, _state(m)] for m in modes.MECHANISMS if m.present()]
     rows += [[f"{name} now", number(value)] for name, value in present.items()]
     if facts is not None:
-        rows += _rows_of_process(facts, ceasefire=bool(switched))
+        rows += _rows_of_process(facts, switched)
     if rows:
         title = "now" if facts is None else f"now, process {facts.pid}"
         print_table(["what", "value"], rows, title=title, file=stream)
@@ -138,10 +140,25 @@ def _report(
         _tell_of_kernel(values, stream)
 
 
-def _rows_of_process(facts: counters.ProcessFacts, *, ceasefire: bool) -> list[list[str]]:
+def _state(mechanism: modes.Mechanism) -> str:
+    """Say whether a mechanism is on, for whom, and why it does nothing all the same."""
+    if not mechanism.enabled():
+        return "off"
+    if why := mechanism.obstacle():
+        # What to do is for those who ask for it.
+        return f"on, but {why.partition(':')[0]}"
+    return "on for all programs" if mechanism.for_all() else "on"
+
+
+def _rows_of_process(
+    facts: counters.ProcessFacts, mechanisms: Mapping[str, bool]
+) -> list[list[str]]:
     tables = [["page tables, KiB", number(facts.page_tables_kib)]]
-    if not ceasefire:
+    if not mechanisms:
         return tables
+    if modes.SHARERS.name in mechanisms:
+        # They have what each CPU noted; it begins with the second thread.
+        tables = [["threads", number(facts.threads)], *tables]
     return [
         ["recycling mappings", number(facts.mappings)],
         ["their size, KiB", number(facts.mapped_kib)],

@@ -16,6 +16,9 @@ CASES: list[tuple[list[str], str, list[str]]] = [
     ([], "", NAMES),
     ([], "st", ["stat"]),
     (["run"], "--ma", ["--max-size"]),
+    (["run"], "--sh", ["--sharers"]),
+    (["run", "--mode"], "sh", ["sharers"]),
+    (["try"], "--sh", ["--sharers"]),
     (["run"], "--nosuch", []),
     (["advise"], "--ht", ["--html"]),
     (["record", "--output"], "/proc/sel", ["/proc/self"]),
@@ -97,7 +100,8 @@ def test_zsh(scripts: Path) -> None:
     # Loaded, not run: completing needs a terminal.
     code = 'compdef() { : }; eval "$(<$1)"; print -rl -- $_shtab_ceasefire_run_options'
     found = output(zsh, "-f", "-c", code, "zsh", scripts / "zsh")
-    assert [line for line in found if line.startswith("--max-size[")]
+    for option in ("--max-size", "--sharers"):
+        assert [line for line in found if line.startswith(f"{option}[")], option
 
 
 @pytest.mark.parametrize("words", [[], ["csh"], ["bash", "zsh"]])

@@ -2,6 +2,7 @@
 """Parsing of what the kernel counts, from recorded inputs."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,7 @@ def test_facts_of_this_process() -> None:
     facts = counters.process_facts(os.getpid())
     assert facts.pid == os.getpid()
     assert facts.page_tables_kib > 0
+    assert facts.threads == threading.active_count()
 
 
 def test_process_that_is_gone_is_wrong_use() -> None:

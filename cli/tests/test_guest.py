@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -204,4 +205,6 @@ def test_verbs_in_a_guest(root: Path) -> None:
     assert any("page tables" in line for line in rest)
     assert len([line for line in rest if line.startswith('{"schema"')]) == 2
     assert "has FPR" in out
+    for name in ("LATR", "Sharers"):
+        assert re.search(rf"^pass +{name} +on for programs that ask$", out, re.MULTILINE)
     assert "Ready: on this kernel" in out

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ceasefire run` on the kernel `run`: which mappings of which programs really get the flag."""
+"""`ceasefire run` on the kernel `run`: which mappings of which programs really get the flag, and
+which programs are lazy, or have CPUs that note what they use.
+"""
 
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +21,16 @@ Runner = Callable[..., "subprocess.CompletedProcess[str]"]
 # More than ten starts of Python on an emulated CPU.
 LIMIT = 2400.0
 MAPPED = "/run/disk/0/mapped"
+SHARERS = "/sys/kernel/mm/ceasefire/sharers/enabled"
+# Asks for sharers while it has a second thread, and becomes the command.
+THREADED = """
+import os, sys, threading
+sys.path.insert(0, sys.argv[1])
+from ceasefire.launch import prctl
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+prctl.set_sharers(on=True)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 @pytest.fixture
@@ -44,11 +57,17 @@ def shell(lines: list[str]) -> list[str]:
     return found[:-1]
 
 
-def test_which_programs_and_mappings_recycle(root: Path, data: Path, program: Path) -> None:
+def test_which_programs_and_mappings_have_what_they_ask_for(
+    root: Path, data: Path, program: Path
+) -> None:
     run = f"{root}/ceasefire run"
     dynamic = program.with_name("dynamic")
     subprocess.run(["cc", data / "recycles.c", "-o", dynamic], check=True)
     setuid = "/run/disk/0/setuid"
+    asks = program.with_name("wishes")
+    subprocess.run(["cc", data / "wishes.c", "-o", asks], check=True)
+    threaded = program.with_name("threaded.py")
+    threaded.write_text(THREADED)
     cases = {
         # Nobody has used it yet.
         "cat /sys/kernel/mm/ceasefire/fpr/tag_bytes": "0\n 0",
@@ -75,6 +94,28 @@ def test_which_programs_and_mappings_recycle(root: Path, data: Path, program: Pa
             f"ceasefire run: {setuid} gains privileges when it starts, so the kernel clears FPR: "
             "start `ceasefire run` with these privileges instead\nplain\n 0"
         ),
+        # The wishes of whole processes, and of those that they start.
+        f"{asks}": "0 0\n 0",
+        f"{run} --sharers -- sh -c '{asks}'": "0 1\n 0",
+        f"{run} -v --mode latr+sharers -- {asks}": (
+            "ceasefire run: munmap is lazy, flushes go to CPUs that have used what is flushed\n"
+            "1 1\n 0"
+        ),
+        f"{run} --mode fpr+sharers -- sh -c '{asks}; {program} {MAPPED} 8192'": (
+            "0 1\nrecycles\n 0"
+        ),
+        f"{run} --sharers -- {run} --mode off -- {asks}": "0 0\n 0",
+        # A process of several threads may not have it, but what it executes.
+        f"{sys.executable} -I -B {threaded} {root}/cli {asks}": "0 1\n 0",
+        f"echo always >{SHARERS}; {asks}": "0 1\n 0",
+        f"{run} --mode off -- {asks}": (
+            f"ceasefire run: all programs have Sharers here: echo ask > {SHARERS}\n 77"
+        ),
+        f"echo never >{SHARERS}; {run} --sharers -- {asks}": (
+            f"ceasefire run: Sharers is switched off: echo ask > {SHARERS}\n 77"
+        ),
+        f"{run} --force --sharers -- {asks}": "0 0\n 0",
+        f"echo ask >{SHARERS}": " 0",
         "echo 0 >/sys/kernel/mm/ceasefire/fpr/enabled": " 0",
         f"{run} -v -- {program} {MAPPED} 4096": (
             "ceasefire run: FPR is switched off: echo 1 > /sys/kernel/mm/ceasefire/fpr/enabled\n 77"

@@ -2,6 +2,9 @@
 """Which way `ceasefire run` takes, and what it says where none reaches the program."""
 
 import argparse
+import contextlib
+import ctypes
+import errno
 import os
 import re
 import shutil
@@ -65,7 +68,9 @@ def build(tmp_path: Path, name: str, *flags: str) -> Path:
 
 def test_numbers_are_those_of_the_kernel(root: Path) -> None:
     header = (root / "kernel/src/include/uapi/linux/ceasefire.h").read_text(encoding="utf-8")
-    found = dict(re.findall(r"^#define (PR_(?:FPR|LATR)\w*)\s+(\S+)$", header, re.MULTILINE))
+    found = dict(
+        re.findall(r"^#define (PR_(?:FPR|LATR|SHARERS)\w*)\s+(\S+)$", header, re.MULTILINE)
+    )
     contexts = {f"PR_FPR_CONTEXT_{name.upper()}": n for name, n in prctl.CONTEXTS.items()}
     for name, number in found.items():
         ours = contexts[name] if name in contexts else getattr(prctl, name)
@@ -315,9 +320,11 @@ def test_unknown_context_is_wrong_use(ceasefire: Runner) -> None:
 def test_mode_off_switches_it_off_for_the_program(ceasefire: Runner) -> None:
     done = ceasefire("run", "--mode", "off", "--", "sh", "-c", "echo ran; exit 3")
     assert (done.returncode, done.stdout, done.stderr) == (3, "ran\n", "")
-    found = activation.without(options(), "off", switch=True, lazy=False)
-    assert (found.limit, found.lazy, found.variables) == (0, False, {})
-    assert activation.without(options(), "off", switch=False, lazy=None).limit is None
+    found = activation.without(options(), "off", switch=True)
+    found = activation.of_process(found, lazy=False, sharers=False)
+    assert (found.limit, found.lazy, found.sharers, found.variables) == (0, False, False, {})
+    assert found.text == "no mapping is treated"
+    assert activation.without(options(), "off", switch=False).limit is None
 
 
 @pytest.mark.parametrize("option", [["--latr"], ["--mode", "latr"], ["--mode", "fpr+latr"]])
@@ -326,6 +333,78 @@ def test_dry_run_shows_that_it_is_lazy(option: list[str], ceasefire: Runner) -> 
     assert done.returncode == 0
     assert "# prctl(PR_LATR, PR_LATR_SET, 1, 0, 0)\n" in done.stdout
     assert ("PR_FPR_SET_AUTO, 0xffff" in done.stdout) == ("fpr" in option[-1])
+
+
+@pytest.mark.parametrize(
+    ("mode", "fpr", "latr"),
+    [("sharers", 0, 0), ("fpr+sharers", 1, 0), ("latr+sharers", 0, 1), ("sharers+latr+fpr", 1, 1)],
+)
+def test_dry_run_shows_that_cpus_note(mode: str, fpr: int, latr: int, ceasefire: Runner) -> None:
+    option = ["--sharers"] if mode == "sharers" else ["--mode", mode]
+    done = ceasefire("run", "--dry-run", *option, "--", "true")
+    assert done.returncode == 0
+    assert "# prctl(PR_SHARERS, PR_SHARERS_SET, 1, 0, 0)\n" in done.stdout
+    assert ("PR_FPR_SET_AUTO, 0xffff" in done.stdout) == bool(fpr)
+    assert ("# prctl(PR_LATR, PR_LATR_SET, 1, 0, 0)\n" in done.stdout) == bool(latr)
+
+
+def test_what_treats_a_program_is_said() -> None:
+    def text(*, lazy: bool, sharers: bool, fpr: bool = False) -> str:
+        how = (
+            activation.chosen(options(), switch=True)
+            if fpr
+            else activation.without(options(), "x", switch=True)
+        )
+        return activation.of_process(how, lazy=lazy, sharers=sharers).text
+
+    note = "flushes go to CPUs that have used what is flushed"
+    assert text(lazy=True, sharers=False) == "munmap is lazy"
+    assert text(lazy=False, sharers=True) == note
+    assert text(lazy=True, sharers=True) == f"munmap is lazy, {note}"
+    assert text(lazy=False, sharers=True, fpr=True).endswith(f"mappings of all files, {note}")
+
+
+@pytest.mark.skipif(prctl.sharers_available(), reason="this kernel has the prctl")
+@pytest.mark.parametrize("option", [["--sharers"], ["--mode", "sharers"]])
+def test_kernel_without_sharers_is_a_line(option: list[str], ceasefire: Runner) -> None:
+    done = ceasefire("run", *option, "--", "true")
+    assert done.returncode == 77
+    assert done.stderr.count("\n") == 1
+    assert "this kernel has no Sharers: boot the ceasefire kernel" in done.stderr
+    done = ceasefire("run", "--force", *option, "--", "echo", "ran")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", [["--context", "children"], ["--path", "*"], ["--max-size", "1G"]]
+)
+def test_options_of_fpr_do_not_go_with_sharers_alone(words: list[str], ceasefire: Runner) -> None:
+    done = ceasefire("run", "--sharers", *words, "--", "true")
+    assert done.returncode == 2
+    assert f"{words[0]} is for FPR, which mode sharers has not" in done.stderr
+    assert done.stderr.count("\n") == 1
+    if words[0] != "--path":
+        done = ceasefire("run", "--dry-run", "--mode", "fpr+sharers", *words, "--", "true")
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EPERM, errno.EINVAL])
+def test_threads_of_our_own_are_no_error(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def call(*arguments: int) -> int:
+        calls.append(arguments)
+        ctypes.set_errno(number)
+        return -1
+
+    monkeypatch.setattr(prctl, "_prctl", call)
+    with (
+        contextlib.nullcontext()
+        if number == errno.EBUSY
+        else pytest.raises(OSError, match=r"prctl\(PR_SHARERS\)")
+    ):
+        prctl.set_sharers(on=True)
+    assert calls == [(prctl.PR_SHARERS, prctl.PR_SHARERS_SET, True, 0, 0)]
 
 
 @pytest.mark.skipif(prctl.lazy_available(), reason="this kernel has the prctl")

@@ -23,7 +23,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["off", "fpr", "latr", "fpr+latr", "stock"])
+@pytest.mark.parametrize(
+    "name", ["off", "fpr", "latr", "sharers", "fpr+latr", "fpr+sharers", "latr+sharers", "stock"]
+)
 def test_name_of_a_mode_is_what_was_asked_for(name: str) -> None:
     assert modes.parse(name).name == name
 
@@ -34,10 +36,10 @@ def test_combinations_have_one_name(kernel: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "on", "FPR", "fpr+", "fpr+fpr", "off+fpr", "stock+fpr", "a\nb"]
+    "name", ["", "on", "FPR", "fpr+", "fpr+fpr", "off+fpr", "stock+sharers", "off+sharers", "a\nb"]
 )
 def test_what_is_no_mode(name: str) -> None:
-    with pytest.raises(UsageError, match="one of off, fpr, latr, stock"):
+    with pytest.raises(UsageError, match="one of off, fpr, latr, sharers, stock"):
         modes.parse(name)
 
 
@@ -78,6 +80,17 @@ def test_what_a_kernel_does_not_offer(kernel: Path) -> None:
         modes.STOCK.require()
     (kernel / "fpr/enabled").unlink()
     modes.STOCK.require()
+
+
+@pytest.mark.parametrize("switch", ["never [ask] always", "[never] ask always"])
+def test_mode_off_is_refused_where_all_programs_have_one(switch: str, kernel: Path) -> None:
+    (kernel / "lazy/enabled").write_text(f"{switch}\n")
+    modes.OFF.require()
+    (kernel / "lazy/enabled").write_text("never ask [always]\n")
+    with pytest.raises(Unsupported, match="all programs have Lazy here: echo 1 > "):
+        modes.OFF.require()
+    (kernel / "fpr/enabled").write_text("1\n")
+    modes.parse("fpr").require()
 
 
 def test_values_of_all_mechanisms_are_read(kernel: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import counters, reasons, stat
+from ceasefire import counters, modes, reasons, stat
 
 VALUES = {
     "nr_tlb_remote_flush": 12,
@@ -43,16 +43,51 @@ def report(*, everything: bool = False, as_json: bool = False) -> str:
 
 def test_every_reason_of_the_kernel_has_words(root: Path) -> None:
     header = (root / "kernel/src/include/linux/ceasefire_events.h").read_text(encoding="utf-8")
-    counted = re.findall(r'E\((?:FPR|LATR)_\w+,\s+"(\w+)"\)', header)
+    counted = re.findall(r'E\((?:FPR|LATR|SHARERS)_\w+,\s+"(\w+)"\)', header)
     assert len(counted) > 40
     in_groups = [name for name in counted if reasons.is_reason(name)]
     assert set(in_groups) == set(reasons.WORDS)
     # Those that a group does not have are no answer to its question.
     others = set(counted) - set(in_groups)
-    assert {n for n in others if re.match("(fpr|latr)_(map|flush|evict)", n)} == {
+    assert {n for n in others if re.match("(fpr|latr|sharers)_(map|flush|evict)", n)} == {
         "fpr_evict_later",
         "fpr_evict_settle",
     }
+
+
+def test_every_counter_of_sharers_has_words(root: Path) -> None:
+    header = (root / "kernel/src/include/linux/ceasefire_events.h").read_text(encoding="utf-8")
+    counted = set(re.findall(r'E\(SHARERS_\w+,\s+"(\w+)"\)', header))
+    assert counted == {name for name in reasons.WORDS if name.startswith("sharers_")} | set(
+        reasons.NAMES
+    )
+    assert set(modes.SHARERS.narrowed) < counted
+
+
+def test_to_whom_flushes_went(no_gauges: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {
+        "sharers_flush_remote": 30,
+        "sharers_flush_local": 969,
+        "sharers_flush_all": 1,
+        "sharers_fill": 40,
+        "sharers_fill_only": 0,
+    }
+    monkeypatch.setattr("test_reasons.VALUES", values)
+    text = report()
+    title, _, table = text.partition(
+        "flushes of programs whose CPUs note what they use (Sharers)\n"
+    )
+    assert re.search(
+        r"^regions of 2 MiB that a CPU has noted \(sharers_fill\) +40 +20$", title, re.M
+    )
+    assert "sharers_fill_only" not in title
+    for name, share in (("remote", "3.0"), ("local", "96.9"), ("all", "0.1")):
+        assert re.search(rf" sharers_flush_{name} +\d+ +{share} %$", table, re.MULTILINE)
+    assert max(map(len, text.splitlines())) <= 80
+    record = json.loads(report(as_json=True))
+    assert [r["counter"] for r in record["reasons"]] == [
+        f"sharers_flush_{n}" for n in ("remote", "local", "all")
+    ]
 
 
 def test_bad_answers_say_what_to_do() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire import counters, modes
+from ceasefire import copies, counters, modes
 from ceasefire.__main__ import main
 
 INTERRUPTS = "  CPU0 CPU1\n  0: 1 0 timer\nTLB: 120 30 TLB shootdowns\n"
@@ -24,6 +24,16 @@ def stock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "vmstat").write_text("pgfault 1\n")
     (tmp_path / "interrupts").write_text(INTERRUPTS)
     return tmp_path
+
+
+@pytest.fixture
+def noting(stock: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in for a kernel that has sharers and nothing else of ceasefire."""
+    monkeypatch.setattr(copies, "_XEN", stock / "guest_type")
+    monkeypatch.setattr(copies, "_CLOCKS", stock / "clocks")
+    (stock / "none/sharers").mkdir(parents=True)
+    (stock / "vmstat").write_text("sharers_flush_local 9\nsharers_fill 3\n")
+    return stock
 
 
 def test_every_kernel_counts_the_shootdowns_it_receives(
@@ -87,3 +97,38 @@ def test_kernel_of_ceasefire_says_what_is_on(
     assert re.search(r"^FPR +on$", out, re.MULTILINE)
     assert "not ceasefire's" not in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("switch", "xen", "says"),
+    [
+        ("never [ask] always", "", "on"),
+        ("never ask [always]", "", "on for all programs"),
+        ("[never] ask always", "PV", "off"),
+        ("never [ask] always", "PV", "on, but this is a PV guest of Xen"),
+    ],
+)
+def test_state_of_sharers(
+    switch: str, xen: str, says: str, noting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (noting / "guest_type").write_text(f"{xen}\n")
+    (noting / "none/sharers/enabled").write_text(f"{switch}\n")
+    assert main(["stat"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"^Sharers +{re.escape(says)}$", out, re.MULTILINE)
+    assert re.search(r"^no other CPU had used the range.* 9 +100\.0 %$", out, re.MULTILINE)
+    assert max(map(len, out.splitlines())) <= 80
+    assert main(["stat", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["mechanisms"] == {"sharers": says != "off"}
+
+
+def test_process_whose_cpus_note(noting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (noting / "none/sharers/enabled").write_text("never [ask] always\n")
+    assert main(["stat", "-p", str(os.getpid())]) == 0
+    out = capsys.readouterr().out
+    # It begins with the second thread, and what CPUs note is in the page tables.
+    assert re.search(r"^threads +[1-9]", out, re.MULTILINE)
+    assert re.search(r"^page tables, KiB +[1-9]", out, re.MULTILINE)
+    assert main(["stat", "--json", "-p", str(os.getpid())]) == 0
+    assert json.loads(capsys.readouterr().out)["process"]["threads"] >= 1

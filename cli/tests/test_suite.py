@@ -250,6 +250,19 @@ def test_a_suite_chooses_modes_unless_the_options_do(suites: Path) -> None:
     assert run.chosen_modes(spec.choose(["b-2"], suites), run_options()) == []
 
 
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("sharers", "mode-run sharers prog 1 3 sharers"), ("latr+sharers", "mode-run latr+sharers")],
+)
+def test_modes_of_the_kernel_need_no_change_of_a_suite(mode: str, words: str, suites: Path) -> None:
+    suite = spec.choose(["default"], suites)
+    chosen = run.chosen_modes(suite, run_options("--modes", f"off,{mode}"))
+    (boot, *_) = schedule.boots(suite, chosen=chosen)
+    assert {found for _, found, _ in boot.samples} == {"off", mode}
+    command = boot.benchmarks[0].shell_command(mode, {"seconds": "3"})
+    assert command.startswith(words)
+
+
 def test_nodes_are_part_of_the_guest(suites: Path) -> None:
     text = TOML.replace("cpus = [2]", "cpus = [2]\nnuma = 2")
     (suites / "x.toml").write_text(text, encoding="utf-8")
@@ -321,7 +334,8 @@ def test_a_new_mechanism_is_one_entry(suites: Path, monkeypatch: pytest.MonkeyPa
         *(sample("fpr+other", n, metrics={"rate": 300.0}, counters=NOTHING) for n in range(5)),
     )
     text = page.render([found])
-    for words in ('class="bar mode2"', 'class="bar combined"', "</i>other", "</i>fpr+other"):
+    last = len(modes.MECHANISMS) - 1
+    for words in (f'class="bar mode{last}"', 'class="bar combined"', "</i>other", "</i>fpr+other"):
         assert words in text
     assert [c.mode for c in compare.comparisons(found)] == ["fpr", "other", "fpr+other"]
 

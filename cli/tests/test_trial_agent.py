@@ -4,13 +4,15 @@ order, with which input, and what is said about it.
 """
 
 import json
+import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ceasefire import modes
+from ceasefire import copies, modes
 from ceasefire.launch import prctl
 from ceasefire.trial import agent, samples
 
@@ -64,6 +66,37 @@ def test_modes_take_turns_in_being_first(kernel: Path, capfd: pytest.CaptureFixt
     # Each run is said before it begins.
     runs = [line.split()[1:3] for line in lines if line.startswith("run ")]
     assert runs == [[s.mode, str(s.round)] for s in found.samples]
+
+
+def test_a_run_has_what_its_mode_says_and_nothing_else(
+    kernel: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if what has started us had everything.
+    has = {"fpr": True, "latr": True, "sharers": True}
+    for name in ("latr", "sharers"):
+        (kernel / "sysfs" / name).mkdir()
+        (kernel / "sysfs" / name / "enabled").write_text("[never] ask always\n")
+    monkeypatch.setattr(prctl, "available", lambda: True)
+    monkeypatch.setattr(prctl, "lazy_available", lambda: True)
+    monkeypatch.setattr(prctl, "sharers_available", lambda: True)
+    monkeypatch.setattr(prctl, "set_auto", lambda limit: has.update(fpr=bool(limit)))
+    monkeypatch.setattr(prctl, "set_lazy", lambda *, on: has.update(latr=on))
+    monkeypatch.setattr(prctl, "set_sharers", lambda *, on: has.update(sharers=on))
+    monkeypatch.setattr(copies, "obstacle", str)
+    real, had = subprocess.Popen, []
+
+    def start(*words: Any, **given: Any) -> Any:
+        had.append("+".join(name for name in has if has[name]) or "off")
+        return real(*words, **given)
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    names = ["off", "sharers", "fpr+sharers", "latr+sharers", "latr"]
+    carried_out(capfd, "true", modes=names, rounds=2, limit=prctl.ALL, variables={})
+    # Others come after what is last here: it leaves nothing.
+    assert had == [*names, *names[1:], "off", *names[2:], "off", "sharers"]
+    assert not any(has.values())
+    for name in ("latr", "sharers"):
+        assert (kernel / "sysfs" / name / "enabled").read_text() == "ask\n"
 
 
 def test_each_run_gets_all_of_the_input(kernel: Path, capfd: pytest.CaptureFixture[str]) -> None:

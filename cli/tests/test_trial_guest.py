@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ceasefire.counters import RECEIVED
 from ceasefire.trial.samples import Sample, Trial, complete
 
 pytestmark = pytest.mark.guest
@@ -20,6 +21,8 @@ Runner = Callable[..., "subprocess.CompletedProcess[str]"]
 # More than a hundred runs of programs that take tenths of a second.
 LIMIT = 2400.0
 ROUNDS = 12
+# That pages are given back in a run.
+TIMES = 200
 
 
 def build(source: Path, path: Path, *flags: str) -> Path:
@@ -40,7 +43,7 @@ def tried(root: Path, *words: str, **given: Any) -> "subprocess.CompletedProcess
 
 
 def says_why(done: "subprocess.CompletedProcess[str]") -> None:
-    """Check a trial in which nothing was skipped: there is no ratio, but a reason."""
+    """Check a trial in which nothing was done: there is no ratio, but a reason."""
     assert done.returncode == 0, done.stderr
     assert "FPR skipped nothing, so there is no ratio of runtimes." in done.stdout
     assert not re.search(r"\dx\b", done.stdout)
@@ -50,14 +53,18 @@ def says_why(done: "subprocess.CompletedProcess[str]") -> None:
 
 
 def test_true_has_no_ratio_but_a_reason(root: Path) -> None:
-    done = tried(root, "--rounds", "2", "--", "true")
+    done = tried(root, "--rounds", "2", "--modes", "off,fpr,sharers", "--", "true")
     says_why(done)
     assert "It unmapped none" in done.stdout or "no other CPU ran the program" in done.stdout
+    # It has one thread.
+    assert "Sharers narrowed nothing, so there is no ratio of runtimes." in done.stdout
+    assert "It begins with a second thread, as one alone interrupts nobody" in done.stdout
+    assert re.search(r"^flushes to nobody else +0 \(0\.\.0\) +0 \(0\.\.0\)$", done.stdout, re.M)
     # On a busy machine it also says that it still goes on.
     said = [line for line in done.stderr.splitlines() if not line.startswith("still ")]
     up = next(n for n, line in enumerate(said) if line.startswith("the guest is up after"))
     assert any(line.startswith("booting the run kernel") for line in said[:up])
-    assert said[up].endswith("warming up: off, fpr ...")
+    assert said[up].endswith("warming up: off, fpr, sharers ...")
     assert said[-2:] == ["round 1 of 2 done", "round 2 of 2 done"]
 
 
@@ -66,14 +73,35 @@ def test_wc_has_no_ratio_but_a_reason(root: Path) -> None:
     says_why(done)
 
 
-def test_each_run_gets_the_input_of_a_pipe(root: Path) -> None:
+def test_each_run_gets_the_input_of_a_pipe_and_its_mode(
+    root: Path, data: Path, tmp_path: Path
+) -> None:
+    apart = build(data / "apart.c", tmp_path / "apart")
     text = "".join(f"line {number}\n" for number in range(1000))
-    command = ["sh", "-c", "n=$(wc -l); echo $n; [ $n = 1000 ]"]
-    done = tried(root, "--rounds", "2", "--json", "--", *command, stdin=None, input=text)
+    command = ["sh", "-c", f"n=$(wc -l); echo $n; [ $n = 1000 ] && exec {apart} {TIMES}"]
+    names = ["off", "sharers", "fpr+sharers", "latr+sharers", "latr"]
+    words = ["--rounds", "2", "--json", "--modes", ",".join(names), "--", *command]
+    done = tried(root, *words, stdin=None, input=text)
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert record["same"]
-    assert [sample["status"] for sample in record["samples"]] == [0] * 6
+    assert [sample["status"] for sample in record["samples"]] == [0] * 3 * len(names)
+    # Threads that use memory of their own interrupt each other, but for Sharers.
+    for sample in record["samples"]:
+        counted = sample["counters"]
+        local, remote, fills = (
+            counted[f"sharers_{name}"] for name in ("flush_local", "flush_remote", "fill")
+        )
+        if "sharers" in sample["mode"]:
+            assert local >= TIMES and fills >= 2, sample
+            assert counted[RECEIVED] < TIMES / 2, sample
+        else:
+            assert (local, remote, fills) == (0, 0, 0), sample
+            assert counted[RECEIVED] >= TIMES / 2, sample
+    for name in names[1:]:
+        found = record["summary"][name]
+        assert (found["narrowed"] >= TIMES) == ("sharers" in name)
+        assert found["ratio"] is not None or name == "latr"
 
 
 def test_program_that_fails_is_the_first_line(root: Path) -> None:

@@ -2,6 +2,7 @@
 """What `ceasefire try` says: the verdict, the table, why nothing was skipped, what is doubtful."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -109,6 +110,114 @@ def test_no_ratio_where_nothing_was_skipped_but_why(capsys: pytest.CaptureFixtur
 def test_why_where_the_kernel_gives_no_reason(capsys: pytest.CaptureFixture[str]) -> None:
     assert "It mapped no file" in told(trial(fpr_skip=0), capsys)
     assert "It unmapped none of its mappings" in told(trial(fpr_skip=0, fpr_map=4), capsys)
+
+
+NOTED = {
+    "sharers_flush_local": 900,
+    "sharers_flush_remote": 90,
+    "sharers_flush_all": 1,
+    "sharers_fill": 40,
+    "sharers_fill_only": 30,
+    "sharers_fill_race": 0,
+    "sharers_leave": 0,
+    "sharers_unconfine": 2,
+}
+
+
+def noted(counts: Mapping[str, int], mode: str = "sharers") -> Trial:
+    """Return a trial of a mode with Sharers. counts: in it; in off nothing is counted."""
+    found = trial(fpr_skip=0)
+    return Trial(
+        tuple(
+            replace(s, mode=mode, counters={**s.counters, **counts})
+            if s.mode == "fpr"
+            else replace(s, counters={**s.counters, **dict.fromkeys(counts, 0)})
+            for s in found.samples
+        )
+    )
+
+
+def test_mode_that_skips_nothing_says_to_whom_flushes_went(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    setting = replace(SETTING, modes=["off", "sharers"])
+    table = report.rows(noted(NOTED), setting, "sharers")
+    assert [row[0] for row in table] == [
+        "shootdowns received",
+        "shootdowns sent",
+        "flushes to nobody else",
+        "flushes to some CPUs",
+        "flushes to all CPUs",
+        "regions noted",
+        "faults for that alone",
+        "times without notes",
+        "runtime, off = 1",
+    ]
+    assert table[2] == ["flushes to nobody else", "0 (0..0)", "900 (900..900)", ""]
+    assert table[-1][-1] == "1.50x (1.40..1.60)"
+    out = told(noted(NOTED), capsys, modes=["off", "sharers"])
+    assert "narrowed nothing" not in out and "second thread" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    summary: Any = report.summary(noted(NOTED), setting)
+    assert (summary["sharers"]["skipped"], summary["sharers"]["narrowed"]) == (0, 990)
+    assert summary["off"]["narrowed"] == 0
+
+
+def test_what_the_first_mode_does_is_shown_too() -> None:
+    base = replace(SETTING, modes=["sharers", "fpr"])
+    found = noted(NOTED)
+    found += Trial(tuple(s for s in trial().samples if s.mode == "fpr"))
+    table = {row[0]: row[1:3] for row in report.rows(found, base, "fpr")}
+    assert table["flushes to nobody else"] == ["900 (900..900)", "0 (0..0)"]
+    assert table["flushes skipped"] == ["0 (0..0)", "998 (998..998)"]
+
+
+@pytest.mark.parametrize("counter", ["sharers_flush_local", "sharers_flush_remote"])
+def test_one_kind_of_narrow_flush_is_enough_for_a_ratio(counter: str) -> None:
+    counts = {**dict.fromkeys(NOTED, 0), counter: 1}
+    summary: Any = report.summary(noted(counts), replace(SETTING, modes=["off", "sharers"]))
+    assert summary["sharers"]["ratio"]["median"] == 1.5
+
+
+def test_program_without_a_second_thread_has_no_ratio_but_a_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = noted(dict.fromkeys(NOTED, 0))
+    out = told(found, capsys, modes=["off", "sharers"])
+    assert "Sharers narrowed nothing, so there is no ratio of runtimes." in out
+    assert "It begins with a second thread, as one alone interrupts nobody" in out
+    # What is about mappings is about other modes.
+    assert "mapped no file" not in out
+    assert not re.search(r"\dx\b", out)
+    summary: Any = report.summary(found, replace(SETTING, modes=["off", "sharers"]))
+    assert summary["sharers"]["ratio"] is None
+
+
+def test_program_that_flushes_no_range_has_no_ratio_but_a_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counts = {**NOTED, "sharers_flush_local": 0, "sharers_flush_remote": 0}
+    out = told(noted(counts), capsys, modes=["off", "sharers"])
+    assert "Sharers narrowed nothing, so there is no ratio of runtimes." in out
+    assert re.search(r" sharers_flush_all +1$", out, re.MULTILINE)
+    assert "the program did nothing that flushes a range" in out
+    assert "second thread" not in out
+    assert not re.search(r"\dx\b", out)
+
+
+def test_two_mechanisms_of_which_one_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    mode, none = "fpr+sharers", dict.fromkeys(NOTED, 0)
+    out = told(noted({**none, "fpr_skip": 9}, mode), capsys, modes=["off", mode])
+    assert re.search(r"\dx\b", out) and re.search(r"^flushes skipped .* 9 \(9\.\.9\)", out, re.M)
+    assert f"In mode {mode} Sharers narrowed nothing.\nIt begins with a second thread" in out
+    out = told(noted(none, mode), capsys, modes=["off", mode])
+    assert "FPR and Sharers did nothing, so there is no ratio of runtimes." in out
+    assert out.count("second thread") == 1 and "mapped no file" in out
+    # A flush of all memory says nothing about mappings.
+    out = told(noted({**none, "sharers_flush_all": 1}, mode), capsys, modes=["off", mode])
+    assert " sharers_flush_all " in out and "mapped no file" in out
+    out = told(noted(NOTED, mode), capsys, modes=["off", mode])
+    assert re.search(r"\dx\b", out) and "nothing" not in out
 
 
 def test_program_that_fails_is_said_first(capsys: pytest.CaptureFixture[str]) -> None:

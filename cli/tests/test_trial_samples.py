@@ -69,6 +69,19 @@ def test_skips_are_those_of_the_mechanisms() -> None:
     assert not nothing.comparable("fpr")
 
 
+def test_flushes_that_were_narrowed_count_like_those_that_were_skipped() -> None:
+    texts = [text.replace("fpr ", "latr+sharers ").replace("fpr_skip", "other") for text in LINES]
+    counted = ("sharers_flush_local=3", "sharers_flush_remote=4", "sharers_flush_all=5")
+    found = read([f"{text} {' '.join(counted)}" for text in texts])
+    assert found.narrowed("latr+sharers").median == 7
+    assert found.skipped("latr+sharers").median == 0
+    assert found.comparable("latr+sharers")
+    assert found.narrowed("off").median == 0
+    # A flush of everything is what there is without it, too.
+    nothing = read([f"{text} {counted[2]}" for text in texts])
+    assert not nothing.comparable("latr+sharers")
+
+
 def test_runs_that_differ_from_the_first() -> None:
     other = line("fpr", 2, 1000, digest="f" * 16)
     failed = line("fpr", 1, 1000, status=139)

@@ -43,8 +43,22 @@ def checks() -> list[Check]:
             needed=False,
         ),
         preload_check(needed=not switch),
+        *(_other(m) for m in modes.MECHANISMS if m != modes.FPR),
     ]
     return found
+
+
+def _other(mechanism: modes.Mechanism) -> Check:
+    """Check one that FPR does not need."""
+    name = mechanism.title
+    if not mechanism.present():
+        return check(name, False, "not there", "comes with the kernel", needed=False)
+    if not mechanism.enabled():
+        fix = f"echo {mechanism.words[1]} > {mechanism.switch}"
+        return check(name, False, "off", fix, needed=False)
+    found, _, fix = mechanism.obstacle().partition(": ")
+    whom = "on for all programs" if mechanism.for_all() else "on for programs that ask"
+    return check(name, not found, f"{whom}, but {found}" if found else whom, fix, needed=False)
 
 
 def _tag_memory(there: bool) -> Check:
@@ -57,7 +71,7 @@ def _tag_memory(there: bool) -> Check:
 
 def _event_counters() -> Check:
     names = counters.available()
-    found = f"{len(names)} of TLB and FPR" if names else "none"
+    found = f"{len(names)} of TLB and ceasefire" if names else "none"
     return check("counters", counters.RECEIVED in names, found, _VMSTAT_FIX, needed=False)
 
 

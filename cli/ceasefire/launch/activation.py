@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What makes an unchanged program ask for FPR; chosen for `ceasefire run` and `try`.
+"""What makes an unchanged program ask for a mechanism; chosen for `ceasefire run` and `try`.
 
-There are two ways. The kernel's switch, prctl(PR_FPR), reaches every program, but knows no paths.
-The preload library knows paths, but reaches only what the dynamic linker loads.
+LATR and Sharers have a switch of the kernel, see prctl.py. For FPR there are two ways. The kernel's
+switch, prctl(PR_FPR), reaches every program, but knows no paths. The preload library knows paths,
+but reaches only what the dynamic linker loads.
 """
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ceasefire import paths
 from ceasefire.errors import Unsupported, UsageError
 from ceasefire.launch import prctl, preload
 from ceasefire.launch.executable import ASAN, binary_of, gains_privileges, preload_obstacle
+from ceasefire.modes import Mechanism
 from ceasefire.sizes import parse_size
 
 
@@ -23,6 +25,7 @@ class Activation:
 
     limit: for prctl.set_auto(), 0 for a program without FPR; None without the switch.
     lazy: for prctl.set_lazy(); None without the switch.
+    sharers: for prctl.set_sharers(); None without the switch.
     variables: of its environment.
     text: what treats which mappings, for the user.
     """
@@ -30,6 +33,7 @@ class Activation:
     text: str
     limit: int | None = None
     lazy: bool | None = None
+    sharers: bool | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def without(args: argparse.Namespace, mode: str, *, switch: bool, lazy: bool | None) -> Activation:
+def without(args: argparse.Namespace, mode: str, *, switch: bool) -> Activation:
     """Return how a program is started in a mode that has no FPR; the options make no sense there.
 
     What starts it may have FPR itself, so that the switch is set.
@@ -64,8 +68,18 @@ def without(args: argparse.Namespace, mode: str, *, switch: bool, lazy: bool | N
     given = [name for name in ("path", "exclude", "max_size") if getattr(args, name)]
     if given:
         raise UsageError(f"--{given[0].replace('_', '-')} is for FPR, which mode {mode} has not")
-    text = "munmap is lazy" if lazy else "no mapping is treated"
-    return Activation(text, limit=0 if switch else None, lazy=lazy)
+    return Activation("no mapping is treated", limit=0 if switch else None)
+
+
+def of_process(how: Activation, *, lazy: bool | None, sharers: bool | None) -> Activation:
+    """Return the same with what a process as a whole has or has not."""
+    texts = [
+        *(["munmap is lazy"] if lazy else []),
+        *(["flushes go to CPUs that have used what is flushed"] if sharers else []),
+    ]
+    if how.limit or how.variables or not texts:
+        texts.insert(0, how.text)
+    return replace(how, text=", ".join(texts), lazy=lazy, sharers=sharers)
 
 
 def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Activation:
@@ -105,13 +119,14 @@ def obstacle(how: Activation, command: str) -> str:
     return f"{subject} is {what}, so no library can be preloaded"
 
 
-def warning(command: str) -> str:
-    """Say if a program loses FPR when it starts; empty if not."""
+def warning(command: str, mechanisms: Sequence[Mechanism]) -> str:
+    """Say if a program loses what it was to have when it starts; empty if not."""
     binary = binary_of(command)
-    if binary is None or not gains_privileges(binary):
+    lost = [m.title for m in mechanisms if not m.for_all()]
+    if not lost or binary is None or not gains_privileges(binary):
         return ""
     return (
-        f"{command} gains privileges when it starts, so the kernel clears FPR: "
+        f"{command} gains privileges when it starts, so the kernel clears {' and '.join(lost)}: "
         "start `ceasefire run` with these privileges instead"
     )
 

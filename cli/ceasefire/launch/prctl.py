@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""prctl(PR_FPR) and prctl(PR_LATR): the kernel's switches for whole process trees.
+"""prctl(PR_FPR), prctl(PR_LATR) and prctl(PR_SHARERS): the kernel's switches for process trees.
 
-The first makes them recycle their file mappings, the second makes their munmap() lazy. What is set
-holds for this process and what it forks and executes from then on, until a program gains
-privileges. The numbers are those of uapi/linux/ceasefire.h; a unit test compares them.
+The first makes them recycle their file mappings, the second makes their munmap() lazy, the third
+sends their flushes to CPUs that have used what is flushed. What is set holds for this process and
+what it forks and executes from then on, until a program gains privileges. The numbers are those of
+uapi/linux/ceasefire.h; a unit test compares them.
 """
 
 import ctypes
+import errno
 import os
 
 PR_FPR = 0x465052
@@ -17,6 +19,9 @@ PR_FPR_GET_CONTEXT = 4
 PR_LATR = 0x4C415452
 PR_LATR_SET = 1
 PR_LATR_GET = 2
+PR_SHARERS = 0x53485253
+PR_SHARERS_SET = 1
+PR_SHARERS_GET = 2
 # As a limit: files of any size.
 ALL: int = 2 ** (8 * ctypes.sizeof(ctypes.c_ulong)) - 1
 
@@ -91,8 +96,38 @@ def lazy_available() -> bool:
     return True
 
 
+def set_sharers(*, on: bool) -> None:
+    """Have CPUs note what they use of what is forked and executed from now on, or not.
+
+    A process that has threads already, or has had it and switched it off, cannot have it for itself
+    (EBUSY): that is no error here, as the wish holds for what comes after it. Raises OSError:
+    EINVAL on a kernel without it, EPERM while it is switched off.
+    """
+    try:
+        _call(PR_SHARERS, PR_SHARERS_SET, on)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+
+
+def has_sharers() -> bool:
+    """Say whether that is wished for. Raises OSError: EINVAL on a kernel without it."""
+    on = ctypes.c_uint()
+    _call(PR_SHARERS, PR_SHARERS_GET, ctypes.addressof(on))
+    return bool(on.value)
+
+
+def sharers_available() -> bool:
+    """Say whether the running kernel has that switch, and nobody forbids it to us."""
+    try:
+        has_sharers()
+    except OSError:
+        return False
+    return True
+
+
 def _call(option: int, operation: int, argument: int) -> None:
     if _prctl(option, operation, argument, 0, 0) != 0:
         number = ctypes.get_errno()
-        name = {PR_FPR: "PR_FPR", PR_LATR: "PR_LATR"}[option]
+        name = {PR_FPR: "PR_FPR", PR_LATR: "PR_LATR", PR_SHARERS: "PR_SHARERS"}[option]
         raise OSError(number, f"prctl({name}): {os.strerror(number)}")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from ceasefire import modes
 from ceasefire.launch import activation, prctl
 from ceasefire.record import causes
 from ceasefire.record.model import Recording, Run
@@ -230,7 +231,7 @@ def switch_on(command: Sequence[str], *, fpr: bool) -> list[str]:
         lines.append(f"Switch it on: boot the ceasefire kernel, then: ceasefire run -- {words}")
     if attached:
         return [*lines, "The program has to be started that way; it cannot be switched on later."]
-    if warning := activation.warning(command[0]):
+    if warning := activation.warning(command[0], [modes.FPR]):
         lines.append(f"{warning}.")
     if fpr and not prctl.available():
         why = activation.obstacle(_PRELOADED, command[0])

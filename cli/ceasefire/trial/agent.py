@@ -74,6 +74,7 @@ class Agent:
         self._reference, self._out, self._err = (work / n for n in ("reference", "out", "err"))
         self._switch = prctl.available()
         self._lazy = prctl.lazy_available()
+        self._sharers = prctl.sharers_available()
         self._first = ""
         self._told = False
 
@@ -110,11 +111,8 @@ class Agent:
 
     def _run(self, out: IO[bytes], err: IO[bytes], mode: modes.Mode) -> int:
         plan = self._plan
-        fpr, lazy = (m in mode.mechanisms for m in (modes.FPR, modes.LATR))
-        if self._switch:
-            prctl.set_auto(plan.limit or 0 if fpr else 0)
-        if lazy:
-            prctl.set_lazy(on=True)
+        fpr = modes.FPR in mode.mechanisms
+        self._choose(mode)
         try:
             with Path(plan.input or os.devnull).open("rb") as given:
                 status = subprocess.Popen(
@@ -131,11 +129,17 @@ class Agent:
             err.write(os.fsencode(f"{plan.command[0]}: {error.strerror}\n"))
             return EXIT_NOT_EXECUTABLE
         finally:
-            if self._switch:
-                prctl.set_auto(0)
-            if self._lazy:
-                prctl.set_lazy(on=False)
+            self._choose(modes.OFF)
         return status if status >= 0 else 128 - status
+
+    def _choose(self, mode: modes.Mode) -> None:
+        """Set what the program inherits, and we have ourselves meanwhile."""
+        if self._switch:
+            prctl.set_auto(self._plan.limit or 0 if modes.FPR in mode.mechanisms else 0)
+        if self._lazy:
+            prctl.set_lazy(on=modes.LATR in mode.mechanisms)
+        if self._sharers:
+            prctl.set_sharers(on=modes.SHARERS in mode.mechanisms)
 
     def _compare(self, status: int) -> str:
         """Return the digest of the output; tell about the first that is another one."""

@@ -3,9 +3,9 @@
 
 Boots the kernel in QEMU on this machine's files and runs the command in each mode in turn: off,
 without ceasefire's mechanisms, and fpr. Checks that it prints the same and ends with the same
-status, and shows the shootdowns received, the flushes skipped and how the runtimes compare, or why
-nothing was skipped. The exit status is 0 when all runs printed the same, 1 when not, 70 when the
-guest's kernel complained, 77 when it lacks a mode.
+status, and shows the shootdowns received, the flushes skipped, or with Sharers to whom they went,
+and how the runtimes compare, or why nothing was done. The exit status is 0 when all runs printed
+the same, 1 when not, 70 when the guest's kernel complained, 77 when it lacks a mode.
 """
 
 import argparse
@@ -64,6 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="off,latr",
         help="the same as --modes off,latr",
+    )
+    add(
+        "--sharers",
+        dest="modes",
+        action="store_const",
+        const="off,sharers",
+        help="the same as --modes off,sharers",
     )
     activation.add_arguments(parser)
     add(
@@ -190,7 +197,7 @@ def _activation(
 ) -> activation.Activation:
     """Return what makes the program ask for FPR, in the modes that have it."""
     if not any(modes.FPR in mode.mechanisms for mode in chosen):
-        return activation.without(args, args.modes, switch=True, lazy=False)
+        return activation.without(args, args.modes, switch=True)
     # The kernel in the guest is ours, and has the switch.
     how = activation.chosen(args, switch=True)
     if why := activation.obstacle(how, program):

@@ -3,7 +3,7 @@
 did it change nothing, and what makes the figures doubtful.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from ceasefire import modes, reasons
@@ -12,6 +12,21 @@ from ceasefire.output import number, say
 from ceasefire.tables import print_table
 from ceasefire.trial.load import Load
 from ceasefire.trial.samples import Spread, Trial
+
+# To whom the flushes went of a program whose CPUs note what they use.
+_FLUSHES = (
+    ("flushes to nobody else", "sharers_flush_local"),
+    ("flushes to some CPUs", "sharers_flush_remote"),
+    ("flushes to all CPUs", "sharers_flush_all"),
+)
+# What that cost; shown if there was any.
+_NOTES = (
+    ("regions noted", "sharers_fill"),
+    ("faults for that alone", "sharers_fill_only"),
+    ("regions gone too early", "sharers_fill_race"),
+    ("regions left again", "sharers_leave"),
+    ("times without notes", "sharers_unconfine"),
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,9 @@ def tell(trial: Trial, setting: Setting) -> None:
     for mode in others:
         if not trial.comparable(mode):
             _tell_why_not(trial, mode)
+        elif modes.SHARERS in modes.parse(mode).mechanisms and not trial.narrowed(mode).median:
+            say(f"In mode {mode} Sharers narrowed nothing.")
+            say(_why_nothing_narrowed(trial.medians(mode)))
     if setting.emulated:
         say("The CPUs are emulated: only counts and ratios carry over to real ones.")
     if setting.crowded:
@@ -97,7 +115,12 @@ def rows(trial: Trial, setting: Setting, mode: str) -> list[list[str]]:
         before, after = trial.spread(base, counter), trial.spread(mode, counter)
         share = f"{100 * after.median / before.median:.2f} %" if before.median else ""
         table.append([name, _counts(before), _counts(after), share])
-    table.append(["flushes skipped", *(_counts(trial.skipped(name)) for name in (base, mode)), ""])
+    either = (*modes.parse(base).mechanisms, *modes.parse(mode).mechanisms)
+    if any(m.skipped for m in either) or not either:
+        counts = [_counts(trial.skipped(name)) for name in (base, mode)]
+        table.append(["flushes skipped", *counts, ""])
+    if modes.SHARERS in either:
+        table += _rows_of_sharers(trial, base, mode)
     if setting.crowded:
         return table
     before, after = trial.runtime(base), trial.runtime(mode)
@@ -110,6 +133,15 @@ def rows(trial: Trial, setting: Setting, mode: str) -> list[list[str]]:
         ratio = trial.ratio(base, mode)
         middle = "unclear" if ratio.wide else f"{ratio.median:.2f}x"
         table[-1][-1] = f"{middle} ({ratio.least:.2f}..{ratio.greatest:.2f})"
+    return table
+
+
+def _rows_of_sharers(trial: Trial, base: str, mode: str) -> list[list[str]]:
+    table = []
+    for name, counter in (*_FLUSHES, *_NOTES):
+        before, after = trial.spread(base, counter), trial.spread(mode, counter)
+        if (name, counter) in _FLUSHES or before.greatest or after.greatest:
+            table.append([name, _counts(before), _counts(after), ""])
     return table
 
 
@@ -141,21 +173,38 @@ def doubts(trial: Trial, setting: Setting) -> str:
 
 def _tell_why_not(trial: Trial, mode: str) -> None:
     """Say that a mode did nothing, and why: which mappings it had, and what flushed them."""
-    names = " and ".join(m.title for m in modes.parse(mode).mechanisms)
-    say(f"{names} skipped nothing, so there is no ratio of runtimes.")
+    chosen = modes.parse(mode).mechanisms
+    names = " and ".join(m.title for m in chosen)
+    skip, narrow = any(m.skipped for m in chosen), any(m.narrowed for m in chosen)
+    did = "did" if skip and narrow else "skipped" if skip else "narrowed"
+    say(f"{names} {did} nothing, so there is no ratio of runtimes.")
     medians = trial.medians(mode)
     told = False
     for group in reasons.GROUPS:
         found = reasons.table(group, medians)
         if found:
-            told = True
+            told |= group.good not in modes.SHARERS.narrowed
             print_table(reasons.COLUMNS, found, title=f"Each run: {group.title}", numbers_from=2)
+    if narrow:
+        say(_why_nothing_narrowed(medians))
+    if not skip:
+        return
     mapped = medians.get(reasons.GROUPS[0].good, 0)
     unmapped = any(reasons.GROUPS[1].has(name) and value for name, value in medians.items())
     if not told:
         say("It mapped no file in a way that the mode is for.")
     elif mapped and not unmapped:
         say("It unmapped none of its mappings before it ended.")
+
+
+def _why_nothing_narrowed(medians: Mapping[str, int]) -> str:
+    """Say why no flush went to fewer CPUs than all that run the program."""
+    if any(value for name, value in medians.items() if name.startswith(modes.SHARERS.prefix)):
+        return "It noted what CPUs used, but the program did nothing that flushes a range."
+    return (
+        "It begins with a second thread, as one alone interrupts nobody: the program made none, "
+        "is a real-time one, or has locked its memory."
+    )
 
 
 def summary(trial: Trial, setting: Setting) -> dict[str, object]:
@@ -167,6 +216,7 @@ def summary(trial: Trial, setting: Setting) -> dict[str, object]:
         found[mode] = {
             "received": trial.spread(mode, RECEIVED if trial.has(RECEIVED) else INTERRUPTS).median,
             "skipped": trial.skipped(mode).median,
+            "narrowed": trial.narrowed(mode).median,
             "usec": asdict(trial.runtime(mode)),
             "ratio": asdict(trial.ratio(base, mode)) if compared else None,
         }

@@ -96,9 +96,14 @@ class Trial:
         """Return the spread of the flushes that the mechanisms of a mode made unnecessary."""
         return self.spread(mode, *(m.skipped for m in modes.parse(mode).mechanisms))
 
+    def narrowed(self, mode: str) -> Spread:
+        """Return the spread of the flushes that went only to those who needed them."""
+        return self.spread(mode, *(n for m in modes.parse(mode).mechanisms for n in m.narrowed))
+
     def comparable(self, mode: str) -> bool:
         """Say whether the mode did anything, so that a runtime may be another one for that."""
-        return not modes.parse(mode).mechanisms or self.skipped(mode).median > 0
+        done = (self.skipped(mode), self.narrowed(mode))
+        return not modes.parse(mode).mechanisms or any(spread.median > 0 for spread in done)
 
     def differing(self, mode: str) -> list[Sample]:
         """Return the runs that did not print or end as the very first one."""

@@ -90,6 +90,9 @@ def main(path: str) -> int:
         if not mechanism.present():
             print(f"this kernel has no {mechanism.title}", file=sys.stderr)
             return EXIT_UNSUPPORTED
+        if why := mechanism.obstacle():
+            print(f"{mechanism.title} does nothing here: {why}", file=sys.stderr)
+            return EXIT_UNSUPPORTED
     base = Path(plan.work) if plan.work else Path(tempfile.gettempdir())
     work = base / "ceasefire-bench"
     shutil.rmtree(work, ignore_errors=True)

@@ -51,7 +51,9 @@ def judge(status: int, stderr: str) -> None:
     line = next((text for text in reversed(stderr.split("\n")) if text.strip()), "")
     why = line or f"the benchmark failed with status {status}"
     if status == EXIT_UNSUPPORTED:
-        raise Unsupported(f"{why}: build a kernel with `make kernel`")
+        # Where it is the machine that lacks something, no kernel helps.
+        hint = ": build a kernel with `make kernel`" if "kernel has no" in why else ""
+        raise Unsupported(f"{why}{hint}")
     if status == EXIT_USAGE:
         raise UsageError(why)
     raise Failure(why)
