@@ -123,6 +123,7 @@ static void hold(const struct options *o, int fd, const struct mode *mode)
 	pthread_t spinner;
 
 	run_on_cpu(0);
+	enter_mode(mode);
 	if (pthread_create(&spinner, NULL, spin, NULL))
 		die(EXIT_FAILED, "cannot start a thread");
 	for (;;) {

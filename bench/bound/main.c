@@ -192,7 +192,7 @@ int main(int argc, char **argv)
 
 	set_program_name("bound-bench");
 	options_parse(&o, argc, argv);
-	latr->require();
+	require_mode(latr);
 	settings_read(&settings);
 	enter_mode(latr);
 	if (o.json)

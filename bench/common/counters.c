@@ -2,8 +2,8 @@
 /*
  * counters.c - the kernel's counters of shootdowns, of reclaim, of NUMA balancing and of FPR
  *
- * What: all nr_tlb_*, fpr_*, latr_*, pgscan_*, pgsteal_* and allocstall_* lines of
- *       /proc/vmstat, those of what NUMA balancing does, and the sum of the TLB
+ * What: all nr_tlb_*, fpr_*, latr_*, sharers_*, pgscan_*, pgsteal_* and allocstall_*
+ *       lines of /proc/vmstat, those of what NUMA balancing does, and the sum of the TLB
  *       line of /proc/interrupts as "interrupts_tlb". No list of names: what the
  *       kernel has is what is reported.
  * Who:  all benchmark programs, before and after each sample.
@@ -40,6 +40,7 @@ static void read_vmstat(struct counters *counters)
 		if (strncmp(name, "nr_tlb_", 7) == 0 ||
 		    strncmp(name, "fpr_", 4) == 0 ||
 		    strncmp(name, "latr_", 5) == 0 ||
+		    strncmp(name, "sharers_", 8) == 0 ||
 		    strncmp(name, "numa_hint_", 10) == 0 ||
 		    strncmp(name, "numa_pages_", 11) == 0 ||
 		    strncmp(name, "numa_pte_", 9) == 0 ||

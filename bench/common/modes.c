@@ -2,125 +2,123 @@
 /*
  * modes.c - the modes that a benchmark is run in
  *
- * What: the names are those of cli/ceasefire/modes.py. A new mechanism is one
- *       more entry: how a mapping asks for it, how a whole process does, and
- *       how to see that the kernel offers it.
+ * What: the names are those of cli/ceasefire/modes.py: off, a mechanism, or several
+ *       joined by +. What a mechanism is stands in mechanisms.c.
  * Who:  all benchmark programs that have --mode, and mode-run.
  */
 #include "modes.h"
 #include "util.h"
 
-#include "../../lib/include/ceasefire.h"
-
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 
-/* linux/mman.h and linux/ceasefire.h */
-#ifndef MAP_FPR
-#define MAP_FPR 0x800000
-#endif
-#ifndef PR_FPR
-#define PR_FPR		0x465052
-#define PR_FPR_SET_AUTO	1
-#endif
-#ifndef PR_LATR
-#define PR_LATR		0x4c415452
-#define PR_LATR_SET	1
-#define PR_LATR_GET	2
-#endif
+/* All that there can be, by what they consist of; one is made when it is asked for. */
+static struct mode made[1 << MECHANISMS];
+/* As long as all mechanisms joined; a name that is longer is none. */
+static char made_names[1 << MECHANISMS][40];
 
-void require_fpr(void)
+static const struct mode *mode_of(unsigned int set)
 {
-	switch (ceasefire_fpr_state()) {
-	case 1:
-		return;
-	case 0:
-		die(EXIT_NO_KERNEL_SUPPORT,
-		    "FPR is switched off: echo 1 > " CEASEFIRE_FPR_ENABLED);
-	default:
-		die(EXIT_NO_KERNEL_SUPPORT,
-		    "this kernel has no FPR (no " CEASEFIRE_FPR_ENABLED
-		    "); boot a ceasefire kernel or leave the modes out that use it");
+	struct mode *mode = &made[set];
+	char *name = made_names[set];
+	size_t used = 0;
+
+	if (mode->name)
+		return mode;
+	for (unsigned int i = 0; i < MECHANISMS; i++) {
+		if (!(set & 1u << i))
+			continue;
+		used += (size_t)snprintf(name + used, sizeof(*made_names) - used, "%s%s",
+					 used ? "+" : "", mechanisms[i].name);
+		mode->map_flags |= mechanisms[i].map_flags;
 	}
+	mode->set = set;
+	mode->name = set ? name : "off";
+	return mode;
 }
 
-static bool offers_fpr(void)
+static unsigned int bit_of(const char *name, size_t length)
 {
-	return ceasefire_fpr_state() == 1;
+	for (unsigned int i = 0; i < MECHANISMS; i++) {
+		if (strlen(mechanisms[i].name) == length &&
+		    !strncmp(mechanisms[i].name, name, length))
+			return 1u << i;
+	}
+	return 0;
 }
-
-static int ask_fpr(bool on)
-{
-	return prctl(PR_FPR, PR_FPR_SET_AUTO, on ? ULONG_MAX : 0UL, 0, 0);
-}
-
-static bool offers_latr(void)
-{
-	unsigned int on;
-
-	return !prctl(PR_LATR, PR_LATR_GET, &on, 0, 0);
-}
-
-static void require_latr(void)
-{
-	if (!offers_latr())
-		die(EXIT_NO_KERNEL_SUPPORT,
-		    "this kernel has no LATR; boot a ceasefire kernel or leave the modes out that use it");
-}
-
-static int ask_latr(bool on)
-{
-	return prctl(PR_LATR, PR_LATR_SET, (unsigned long)on, 0, 0);
-}
-
-static const struct mode all_modes[] = {
-	{ .name = "off" },
-	{ .name = "fpr", .map_flags = MAP_FPR, .offered = offers_fpr,
-	  .require = require_fpr, .ask = ask_fpr },
-	{ .name = "latr", .offered = offers_latr, .require = require_latr, .ask = ask_latr,
-	  .of_process = true },
-};
-
-#define ALL_MODES (sizeof(all_modes) / sizeof(*all_modes))
 
 static const struct mode *find(const char *name, size_t length)
 {
-	for (size_t i = 0; i < ALL_MODES; i++) {
-		if (strlen(all_modes[i].name) == length &&
-		    !strncmp(all_modes[i].name, name, length))
-			return &all_modes[i];
+	const char *end = name + length;
+	unsigned int set = 0;
+
+	if (length == 3 && !strncmp(name, "off", 3))
+		return mode_of(0);
+	for (;;) {
+		const char *plus = memchr(name, '+', (size_t)(end - name));
+		unsigned int bit = bit_of(name, (size_t)((plus ? plus : end) - name));
+
+		if (!bit || set & bit)
+			return NULL;
+		set |= bit;
+		if (!plus)
+			return mode_of(set);
+		name = plus + 1;
 	}
-	return NULL;
+}
+
+static void ask(const struct mode *mode, bool on, bool of_mappings)
+{
+	for (unsigned int i = 0; i < MECHANISMS; i++) {
+		const struct mechanism *m = &mechanisms[i];
+
+		if (mode->set & 1u << i && (m->of_process || of_mappings) && m->ask(on))
+			die_errno(on ? "cannot ask for %s" : "cannot leave %s", m->name);
+	}
 }
 
 void enter_mode(const struct mode *mode)
 {
-	if (mode->of_process && mode->ask(true))
-		die_errno("cannot ask for %s", mode->name);
+	ask(mode, true, false);
 }
 
 void leave_mode(const struct mode *mode)
 {
-	if (mode->of_process && mode->ask(false))
-		die_errno("cannot leave %s", mode->name);
+	ask(mode, false, false);
+}
+
+void enter_mode_for_program(const struct mode *mode)
+{
+	ask(mode, true, true);
 }
 
 bool mode_is_offered(const struct mode *mode)
 {
-	return !mode->offered || mode->offered();
+	for (unsigned int i = 0; i < MECHANISMS; i++) {
+		if (mode->set & 1u << i && !mechanisms[i].offered())
+			return false;
+	}
+	return true;
+}
+
+void require_mode(const struct mode *mode)
+{
+	for (unsigned int i = 0; i < MECHANISMS; i++) {
+		if (mode->set & 1u << i)
+			mechanisms[i].require();
+	}
 }
 
 const char *mode_names(void)
 {
-	static char names[200];
-	size_t used = 0;
+	static char names[200] = "off";
+	size_t used = strlen("off");
 
-	for (size_t i = 0; i < ALL_MODES && used < sizeof(names); i++)
-		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-					 i ? ", " : "", all_modes[i].name);
+	for (unsigned int i = 0; i < MECHANISMS && used < sizeof(names); i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, ", %s",
+					 mechanisms[i].name);
+	if (used < sizeof(names))
+		snprintf(names + used, sizeof(names) - used, " (or joined by +)");
 	return names;
 }
 
@@ -154,10 +152,8 @@ void parse_modes(struct mode_list *list, const char *text)
 
 void require_modes(const struct mode_list *list)
 {
-	for (unsigned int i = 0; i < list->count; i++) {
-		if (list->modes[i]->require)
-			list->modes[i]->require();
-	}
+	for (unsigned int i = 0; i < list->count; i++)
+		require_mode(list->modes[i]);
 }
 
 const struct mode *mode_in_turn(const struct mode_list *list, unsigned int round,

@@ -89,9 +89,9 @@ static void *cycle(void *argument)
 	return NULL;
 }
 
-static pid_t start_neighbour(int flag)
+static pid_t start_neighbour(const struct mode *mode)
 {
-	struct cycler cyclers[2] = { { 0, flag }, { 1, flag } };
+	struct cycler cyclers[2] = { { 0, mode->map_flags }, { 1, mode->map_flags } };
 	pthread_t thread;
 	pid_t pid = fork();
 
@@ -99,6 +99,7 @@ static pid_t start_neighbour(int flag)
 		die_errno("fork");
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		enter_mode(mode);
 		if (pthread_create(&thread, NULL, cycle, &cyclers[1]))
 			die(EXIT_FAILED, "no thread");
 		cycle(&cyclers[0]);
@@ -210,7 +211,7 @@ static void connect_to_self(void)
 
 static void measure(const struct mode *mode, unsigned int repeats)
 {
-	pid_t pid = start_neighbour(mode->map_flags);
+	pid_t pid = start_neighbour(mode);
 
 	for (unsigned int repeat = 0; repeat < repeats; repeat++) {
 		for (size_t i = 0; i < sizeof(loops) / sizeof(*loops); i++) {

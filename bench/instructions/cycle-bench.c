@@ -429,7 +429,7 @@ static void find_variants(struct options *options)
 	if (options->variants[FPR] || options->variants[FPR_SKIP])
 		require_fpr();
 	if (options->variants[LATR])
-		find_mode("latr")->require();
+		require_mode(find_mode("latr"));
 	if (options->variants[FPR_SKIP] && access(SKIP_LOCAL, W_OK))
 		die(EXIT_NO_KERNEL_SUPPORT, "no %s: fpr-skip needs the debug kernel and root",
 		    SKIP_LOCAL);

@@ -109,10 +109,8 @@ int main(int argc, char **argv)
 
 	set_program_name("munmap-bench");
 	options_parse(&options, argc, argv);
-	for (unsigned int i = 0; i < options.mode_count; i++) {
-		if (options.modes[i].mode->require)
-			options.modes[i].mode->require();
-	}
+	for (unsigned int i = 0; i < options.mode_count; i++)
+		require_mode(options.modes[i].mode);
 	setrlimit(RLIMIT_CORE, &no_core);
 	data_open(&data, &options);
 	if (options.json)

@@ -32,8 +32,12 @@ static struct run_mode find_run_mode(const char *word)
 		if (!strcmp(word, ideals[i].name)) {
 			found = ideals[i];
 			found.mode = find_mode("off");
+			return found;
 		}
 	}
+	/* Other names may mean the same. */
+	if (found.mode)
+		found.name = found.mode->name;
 	return found;
 }
 
@@ -51,8 +55,8 @@ static void read_run_modes(void *to, char *text)
 			die(EXIT_USAGE, "unknown mode '%s': use %s, ideal-compute or ideal-io",
 			    word, mode_names());
 		for (unsigned int i = 0; i < options->mode_count; i++) {
-			if (!strcmp(options->modes[i].name, word))
-				die(EXIT_USAGE, "mode %s is given twice", word);
+			if (!strcmp(options->modes[i].name, found.name))
+				die(EXIT_USAGE, "mode %s is given twice", found.name);
 		}
 		if (options->mode_count == MAX_MODES)
 			die(EXIT_USAGE, "at most %d modes", MAX_MODES);

@@ -16,22 +16,16 @@
 
 int main(int argc, char **argv)
 {
-	char *name, *rest;
+	const struct mode *mode;
 
 	set_program_name("mode-run");
 	if (argc < 3)
 		die(EXIT_USAGE, "usage: mode-run MODE[+MODE...] COMMAND [ARGUMENT...]");
-	rest = argv[1];
-	while ((name = strsep(&rest, "+"))) {
-		const struct mode *mode = find_mode(name);
-
-		if (!mode)
-			die(EXIT_USAGE, "unknown mode '%s': use one of %s", name, mode_names());
-		if (mode->require)
-			mode->require();
-		if (mode->ask && mode->ask(true))
-			die_errno("cannot ask for %s", mode->name);
-	}
+	mode = find_mode(argv[1]);
+	if (!mode)
+		die(EXIT_USAGE, "unknown mode '%s': use one of %s", argv[1], mode_names());
+	require_mode(mode);
+	enter_mode_for_program(mode);
 	execvp(argv[2], argv + 2);
 	die(errno == ENOENT ? 127 : 126, "%s: %s", argv[2], strerror(errno));
 }
