@@ -3,10 +3,10 @@
  * main.c - scale-bench, single operations of the kernel by many tasks
  *
  * What: runs one test without MAP_FPR and with it in turn, as often as asked, and
- *       prints each sample as text or as a JSON line. Tests have the names and the
- *       contract of those of will-it-scale: each task repeats its
- *       operation and counts, a monitor looks at the counts.
- * Who:  people, and the suite `scale` of `ceasefire bench run`.
+ *       prints each sample as text or as a JSON line. Tests have the
+ *       contract of those of will-it-scale, and many have their names: each task
+ *       repeats its operation and counts, a monitor looks at the counts.
+ * Who:  people, and the suites `scale` and `sharers` of `ceasefire bench run`.
  */
 #include "sample.h"
 #include "tests.h"
@@ -22,6 +22,8 @@
 const struct test *const all_tests[] = {
 	&page_fault1, &page_fault2, &page_fault3, &mmap1, &mmap2, &write1,
 	&tlb_flush1, &tlb_flush2, &tlb_flush3,
+	&own_munmap, &own_file, &own_dontneed, &own_free, &own_protect, &own_copy,
+	&shared_munmap, &shared_dontneed, &shared_free, &shared_protect, &shared_copy,
 };
 
 const unsigned int test_count = sizeof(all_tests) / sizeof(*all_tests);
@@ -56,6 +58,7 @@ static void print_json(const struct options *options, const struct sample *sampl
 	json_unsigned(&json, "tasks", options->tasks);
 	json_string(&json, "kind", options->processes ? "processes" : "threads");
 	json_unsigned(&json, "pages", options->pages);
+	json_string(&json, "place", options->apart ? "apart" : "near");
 	json_unsigned(&json, "operations", sample->operations);
 	json_real(&json, "rate", per_second(sample->operations, sample->ns), 3);
 	json_unsigned(&json, "least", sample->least);

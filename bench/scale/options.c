@@ -25,12 +25,19 @@ static void read_test(void *to, char *name)
 	die(EXIT_USAGE, "unknown test '%s'; scale-bench --list prints all", name);
 }
 
+static void read_place(void *to, char *name)
+{
+	if (strcmp(name, "near") && strcmp(name, "apart"))
+		die(EXIT_USAGE, "--place is near or apart, not '%s'", name);
+	*(bool *)to = !strcmp(name, "apart");
+}
+
 static void list_tests(void *to, char *text)
 {
 	(void)to;
 	(void)text;
 	for (unsigned int i = 0; i < test_count; i++)
-		printf("%-12s %s\n", all_tests[i]->name, all_tests[i]->what);
+		printf("%-15s %s\n", all_tests[i]->name, all_tests[i]->what);
 	exit(EXIT_OK);
 }
 
@@ -51,6 +58,9 @@ void options_parse(struct options *o, int argc, char **argv)
 		/* tlb_flush* have as many in use at a time. */
 		NUMBER("pages", "N", &o->pages, FLUSH_PAGES, 1 << 20,
 		       "of a mapping, and of the file of each task (4096)"),
+		CALL("place", "PLACE", &o->apart, read_place,
+		     "own_*: near: where mmap() puts them, or apart: in areas of 4 MiB\n"
+		     "(near)"),
 		MODES(&o->modes),
 		NUMBER("rounds", "N", &o->rounds, 1, 100000, "of all modes (3)"),
 		DURATION("seconds", &o->seconds, "length of a sample (2)"),
@@ -79,6 +89,10 @@ void options_parse(struct options *o, int argc, char **argv)
 	o->tasks = threads + processes;
 	if (!o->tasks)
 		o->tasks = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+	if (o->test->threads_only && processes)
+		die(EXIT_USAGE, "%s is for threads: processes share no pages", o->test->name);
+	if (o->test->threads_only && o->tasks > FLUSH_BLOCKS)
+		die(EXIT_USAGE, "%s is for %u threads at most", o->test->name, FLUSH_BLOCKS);
 	if (!o->folder || !*o->folder)
 		o->folder = "/tmp";
 }

@@ -14,6 +14,7 @@ struct options {
 	const struct test *test;
 	unsigned int tasks;
 	bool processes;		/* a task is a process, else a thread */
+	bool apart;		/* own_*: areas of their own */
 	unsigned int pages;	/* of a mapping, and of the file of a task */
 	unsigned int rounds;
 	double seconds;

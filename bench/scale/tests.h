@@ -5,8 +5,8 @@
  * The contract: run() calls task_ready() and begins to repeat its operation. It
  * counts each in progress->done when it is complete, looks at control->stop
  * often, and counts in progress->wrong whatever it reads that should not be
- * there. It gives task->flags to mmap() and knows nothing else of FPR. A task has a file of its own, if the test
- * wants one: page @n of it begins with page_word(task->index, n).
+ * there. It gives task->flags to mmap() and knows nothing else of FPR (shared_* give none). A task has a
+ * file of its own, if the test wants one: page @n of it begins with page_word(task->index, n).
  */
 #ifndef SCALE_TESTS_H
 #define SCALE_TESTS_H
@@ -18,7 +18,7 @@
 
 #define PAGE 4096UL
 
-/* tlb_flush*: blocks that are changed in turn, and the pages of each. */
+/* tlb_flush* and shared_*: blocks that are changed in turn, and the pages of each. */
 #define FLUSH_BLOCKS 64U
 #define BLOCK_PAGES 4U
 #define FLUSH_PAGES (FLUSH_BLOCKS * BLOCK_PAGES)
@@ -55,6 +55,7 @@ struct test {
 	const char *name;
 	const char *what;
 	bool wants_file;
+	bool threads_only;	/* tasks look at each other's pages */
 	void (*run)(struct task *task);
 };
 
@@ -64,6 +65,21 @@ extern const unsigned int test_count;
 extern const struct test page_fault1, page_fault2, page_fault3;
 extern const struct test mmap1, mmap2, write1;
 extern const struct test tlb_flush1, tlb_flush2, tlb_flush3;
+extern const struct test own_munmap, own_file, own_dontneed, own_free, own_protect, own_copy;
+extern const struct test shared_munmap, shared_dontneed, shared_free, shared_protect, shared_copy;
+
+/*
+ * Room for a task's pages where no other page is: more than a table of the
+ * last level has, far from what the kernel gives out, with what is mapped there at once
+ * in its first half.
+ */
+#define OWN_AREA (4UL << 20)
+#define OWN_AREAS 0x100000000000UL
+
+static inline char *own_area(unsigned int index)
+{
+	return (char *)(OWN_AREAS + index * OWN_AREA);
+}
 
 /* The window of the monitor opens when all tasks are. */
 static inline void task_ready(const struct task *task)

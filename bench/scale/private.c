@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * private.c - own_*: each task changes eight pages that no other task ever touches
+ *
+ * What: what allocators and loaders do all day, in a loop: unmap, give memory back,
+ *       change rights, copy on write. No other CPU has a translation of these pages,
+ *       so that each shootdown is one that nobody needed. An operation is
+ *       one turn of the loop.
+ * Who:  sample.c, through tests.h.
+ *
+ * With --place apart the pages of a task lie in an area of their own of 4 MiB,
+ * at addresses that the kernel gives to nobody. With --place near they are where
+ * mmap() puts them: side by side with those of the other tasks.
+ */
+#include "tests.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define OWN_PAGES 8U
+#define OWN_SIZE (OWN_PAGES * PAGE)
+
+static char *map_own(struct task *task, int flags)
+{
+	bool file = !(flags & MAP_ANONYMOUS);
+	char *at = NULL, *p;
+
+	if (task->options->apart) {
+		at = own_area(task->index);
+		flags |= MAP_FIXED_NOREPLACE;
+	}
+	p = mmap(at, OWN_SIZE, PROT_READ | PROT_WRITE, flags | task->flags,
+		 file ? task->fd : -1, 0);
+	if (p == MAP_FAILED)
+		die_errno("mmap of %u pages", OWN_PAGES);
+	if (at && p != at)
+		die(EXIT_FAILED, "this kernel has no MAP_FIXED_NOREPLACE");
+	/* A huge page would be no eight pages. Not all kernels have them. */
+	if (!file)
+		madvise(p, OWN_SIZE, MADV_NOHUGEPAGE);
+	return p;
+}
+
+static void unmap_own(char *p)
+{
+	if (munmap(p, OWN_SIZE))
+		die_errno("munmap");
+}
+
+static void advise(char *p, int advice)
+{
+	if (madvise(p, OWN_SIZE, advice))
+		die_errno("madvise");
+}
+
+static volatile uint64_t *word_of(char *p, unsigned int page)
+{
+	return (volatile uint64_t *)(p + page * PAGE);
+}
+
+static void expect(struct task *task, bool right)
+{
+	if (!right)
+		bump(&task->progress->wrong, 1);
+}
+
+/* What a task writes to its pages in a turn; zero is what the kernel gives. */
+static uint64_t value_of(const struct task *task, uint64_t turn, unsigned int page)
+{
+	return page_word(MAX_TASKS + task->index, turn * OWN_PAGES + page);
+}
+
+/*
+ * Writes first and looks then at what was there: a page that is read first is the kernel's
+ * page of zeros, and to replace that one is a flush of its own.
+ */
+static void write_pages(struct task *task, char *p, uint64_t turn)
+{
+	for (unsigned int page = 0; page < OWN_PAGES; page++)
+		expect(task, !__atomic_exchange_n(word_of(p, page),
+						  value_of(task, turn, page),
+						  __ATOMIC_RELAXED));
+	spoil(task, word_of(p, 0));
+}
+
+static void read_pages(struct task *task, char *p, uint64_t turn)
+{
+	for (unsigned int page = 0; page < OWN_PAGES; page++)
+		expect(task, *word_of(p, page) == value_of(task, turn, page));
+}
+
+static void run_munmap(struct task *task)
+{
+	task_ready(task);
+	for (uint64_t turn = 0; !stopped(task); turn++) {
+		char *p = map_own(task, MAP_PRIVATE | MAP_ANONYMOUS);
+
+		write_pages(task, p, turn);
+		read_pages(task, p, turn);
+		unmap_own(p);
+		bump(&task->progress->done, 1);
+	}
+}
+
+static void run_file(struct task *task)
+{
+	task_ready(task);
+	while (!stopped(task)) {
+		char *p = map_own(task, MAP_SHARED);
+
+		spoil(task, word_of(p, 0));
+		for (unsigned int page = 0; page < OWN_PAGES; page++)
+			expect(task, *word_of(p, page) == page_word(task->index, page));
+		unmap_own(p);
+		bump(&task->progress->done, 1);
+	}
+}
+
+static void run_dontneed(struct task *task)
+{
+	char *p = map_own(task, MAP_PRIVATE | MAP_ANONYMOUS);
+
+	task_ready(task);
+	for (uint64_t turn = 0; !stopped(task); turn++) {
+		write_pages(task, p, turn);
+		read_pages(task, p, turn);
+		advise(p, MADV_DONTNEED);
+		bump(&task->progress->done, 1);
+	}
+	unmap_own(p);
+}
+
+/* The kernel takes the pages when it wants them: what was there, or zero. */
+static void run_free(struct task *task)
+{
+	char *p = map_own(task, MAP_PRIVATE | MAP_ANONYMOUS);
+
+	write_pages(task, p, 0);
+	task_ready(task);
+	for (uint64_t turn = 0; !stopped(task); turn++) {
+		read_pages(task, p, turn);
+		advise(p, MADV_FREE);
+		for (unsigned int page = 0; page < OWN_PAGES; page++) {
+			uint64_t before = value_of(task, turn, page), found;
+
+			found = __atomic_exchange_n(word_of(p, page),
+						    value_of(task, turn + 1, page),
+						    __ATOMIC_RELAXED);
+			expect(task, !found || found == before);
+		}
+		bump(&task->progress->done, 1);
+	}
+	unmap_own(p);
+}
+
+static void protect(char *p, int rights)
+{
+	if (mprotect(p, OWN_SIZE, rights))
+		die_errno("mprotect");
+}
+
+static void run_protect(struct task *task)
+{
+	char *p = map_own(task, MAP_PRIVATE | MAP_ANONYMOUS);
+
+	write_pages(task, p, 0);
+	task_ready(task);
+	for (uint64_t turn = 0; !stopped(task); turn++) {
+		protect(p, PROT_READ);
+		read_pages(task, p, turn);
+		protect(p, PROT_READ | PROT_WRITE);
+		for (unsigned int page = 0; page < OWN_PAGES; page++)
+			*word_of(p, page) = value_of(task, turn + 1, page);
+		bump(&task->progress->done, 1);
+	}
+	unmap_own(p);
+}
+
+/* The page of the file is read first, so that a translation has to go. */
+static void run_copy(struct task *task)
+{
+	char *p = map_own(task, MAP_PRIVATE);
+
+	task_ready(task);
+	for (uint64_t turn = 0; !stopped(task); turn++) {
+		for (unsigned int page = 0; page < OWN_PAGES; page++) {
+			volatile uint64_t *word = word_of(p, page);
+
+			expect(task, *word == page_word(task->index, page));
+			*word = value_of(task, turn, page);
+		}
+		spoil(task, word_of(p, 0));
+		read_pages(task, p, turn);
+		advise(p, MADV_DONTNEED);
+		bump(&task->progress->done, 1);
+	}
+	unmap_own(p);
+}
+
+const struct test own_munmap = {
+	.name = "own_munmap",
+	.what = "map, write to and unmap eight pages of one's own",
+	.run = run_munmap,
+};
+
+const struct test own_file = {
+	.name = "own_file",
+	.what = "map, read and unmap eight pages of a file of one's own",
+	.wants_file = true,
+	.run = run_file,
+};
+
+const struct test own_dontneed = {
+	.name = "own_dontneed",
+	.what = "write to eight pages of one's own, MADV_DONTNEED",
+	.run = run_dontneed,
+};
+
+const struct test own_free = {
+	.name = "own_free",
+	.what = "write to eight pages of one's own, MADV_FREE",
+	.run = run_free,
+};
+
+const struct test own_protect = {
+	.name = "own_protect",
+	.what = "mprotect eight pages of one's own, and back again",
+	.run = run_protect,
+};
+
+const struct test own_copy = {
+	.name = "own_copy",
+	.what = "copy eight private pages of a file on write, drop them",
+	.wants_file = true,
+	.run = run_copy,
+};
