@@ -64,6 +64,24 @@ def parser(text: str | None) -> argparse.ArgumentParser:
     return options
 
 
+def add_allocator(options: argparse.ArgumentParser) -> None:
+    """Declare the option of programs that are measured with other allocators than their own."""
+    add = options.add_argument
+    add("--allocator", default="", metavar="FILE", help="a library in place of its own malloc()")
+
+
+def with_allocator(args: argparse.Namespace, command: Sequence[str]) -> list[str]:
+    """Return a command line in which a program gets its allocator, if it is not its own."""
+    return [*(["env", f"LD_PRELOAD={args.allocator}"] if args.allocator else []), *command]
+
+
+def check_allocator(pid: int, args: argparse.Namespace) -> None:
+    """Fail if a program does without it: of a library that is not there the linker only warns."""
+    maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+    if args.allocator not in maps:
+        raise Failure(f"the program runs without {args.allocator}: run `make deps-bench` first")
+
+
 def prefixed(args: argparse.Namespace, command: Sequence[str]) -> list[str]:
     """Return the command line of the program under test."""
     return [*shlex.split(args.words), *command]
