@@ -126,6 +126,9 @@
 	E(SHARERS_FILL_RACE,		"sharers_fill_race")		\
 	/* a CPU got all of a GiB */					\
 	E(SHARERS_WHOLE,		"sharers_whole")		\
+	/* mmap(): placed beside what the thread has; granules of threads */	\
+	E(SHARERS_PLACE,		"sharers_place")		\
+	E(SHARERS_GRANULE,		"sharers_granule")		\
 	/* CPUs: gave up a region, went on with the canonical root */	\
 	E(SHARERS_LEAVE,		"sharers_leave")		\
 	E(SHARERS_UNCONFINE,		"sharers_unconfine")

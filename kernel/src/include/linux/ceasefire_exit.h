@@ -143,6 +143,7 @@ void __sharers_exec(struct mm_struct *mm);
 static inline void sharers_mm_init(struct mm_struct *mm)
 {
 	mm->context.sharers = NULL;
+	mm->context.place = NULL;
 	mm->context.sharers_wanted =
 		current->mm && READ_ONCE(current->mm->context.sharers_wanted) ?
 		SHARERS_WANTED : SHARERS_UNWANTED;

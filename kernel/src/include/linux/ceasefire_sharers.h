@@ -34,6 +34,13 @@ void __sharers_exit(struct mm_struct *mm);
 void __sharers_thread(struct mm_struct *mm);
 void __sharers_tick(void);
 
+struct vm_unmapped_area_info;
+
+unsigned long __sharers_place(const struct vm_unmapped_area_info *wanted,
+			      unsigned long hint, unsigned long flags,
+			      vm_flags_t vm_flags);
+void __sharers_place_exit(struct mm_struct *mm);
+
 /* Some process has had copies. */
 extern bool sharers_used;
 
@@ -86,6 +93,8 @@ static inline void sharers_exit(struct mm_struct *mm)
 {
 	if (unlikely(mm->context.sharers))
 		__sharers_exit(mm);
+	if (unlikely(mm->context.place))
+		__sharers_place_exit(mm);
 }
 
 /* copy_mm(): one more thread is made that runs in @mm; the parent of one by vfork()
@@ -96,6 +105,18 @@ static inline void sharers_thread(struct mm_struct *mm, bool vfork)
 	if (unlikely(READ_ONCE(mm->context.sharers_wanted) == SHARERS_WANTED) &&
 	    !vfork)
 		__sharers_thread(mm);
+}
+
+/*
+ * arch_get_unmapped_area_topdown(): small mappings of a thread lie together; 0: where
+ * they would be otherwise.
+ */
+static inline unsigned long
+sharers_place(struct mm_struct *mm, const struct vm_unmapped_area_info *wanted,
+	      unsigned long hint, unsigned long flags, vm_flags_t vm_flags)
+{
+	return unlikely(READ_ONCE(mm->context.sharers_wanted)) ?
+	       __sharers_place(wanted, hint, flags, vm_flags) : 0;
 }
 
 /* A CPU without a copy may get one. */
@@ -115,6 +136,7 @@ static inline void sharers_exit_end(struct mm_struct *mm) { }
 static inline void sharers_exit(struct mm_struct *mm) { }
 static inline void sharers_thread(struct mm_struct *mm, bool vfork) { }
 static inline void sharers_tick(void) { }
+#define sharers_place(...) 0UL
 
 #endif /* CONFIG_CEASEFIRE_SHARERS */
 

@@ -138,7 +138,12 @@
 	M(sharers_defer_unfinished)	\
 	M(sharers_never_whole)	\
 	M(sharers_whole_unnoted)	\
-	M(sharers_whole_stays)
+	M(sharers_whole_stays)	\
+	M(sharers_not_placed)	\
+	M(sharers_granules_stay)	\
+	M(sharers_place_aligned)	\
+	M(sharers_place_single)	\
+	M(sharers_stacks_together)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {

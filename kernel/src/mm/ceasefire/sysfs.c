@@ -310,8 +310,11 @@ static ssize_t sharers_enabled_store(struct kobject *kobj,
 static struct kobj_attribute sharers_enabled_attr =
 	__ATTR(enabled, 0644, sharers_enabled_show, sharers_enabled_store);
 
+CF_SWITCH(placement, sharers_placement);
+
 static struct attribute *sharers_attrs[] = {
 	&sharers_enabled_attr.attr,
+	&placement_attr.attr,
 	NULL,
 };
 

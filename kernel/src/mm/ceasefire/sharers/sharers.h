@@ -17,11 +17,16 @@ enum sharers_enabled {
 
 extern enum sharers_enabled sharers_enabled;
 
+/* place.c; /sys/kernel/mm/ceasefire/sharers/placement */
+extern bool sharers_placement;
+
 /* prctl.c */
 void sharers_enable(enum sharers_enabled enabled);
 
 /* arch/x86/mm/sharers/process.c */
 bool sharers_is_stopped(struct mm_struct *mm);
+bool sharers_may_have(struct mm_struct *mm);
+bool sharers_have(struct mm_struct *mm);
 void sharers_stop(struct mm_struct *mm);
 void sharers_stop_all(void);
 

@@ -145,6 +145,30 @@ static bool sharers_excludes(struct mm_struct *mm)
 	return mm->def_flags & VM_LOCKED || rt_task(current);
 }
 
+/**
+ * sharers_may_have() - could a process get copies?
+ * @mm: the current one
+ *
+ * Return: false if it does without them, even with a second thread.
+ */
+bool sharers_may_have(struct mm_struct *mm)
+{
+	return sharers_possible() && !sharers_excludes(mm);
+}
+
+/**
+ * sharers_have() - does a process have copies?
+ * @mm: the process
+ *
+ * Return: true if it does, and they were not stopped.
+ */
+bool sharers_have(struct mm_struct *mm)
+{
+	struct sharers *s = READ_ONCE(mm->context.sharers);
+
+	return s && !READ_ONCE(s->stopped);
+}
+
 /*
  * From here on flushes go by what is noted. Whoever runs the process has the
  * canonical root, and is unconfined:
@@ -182,7 +206,7 @@ static struct sharers *sharers_begin(struct mm_struct *mm)
 {
 	struct sharers *s;
 
-	if (!sharers_possible() || sharers_excludes(mm))
+	if (!sharers_may_have(mm))
 		return NULL;
 	s = sharers_alloc(mm);
 	if (!s)
