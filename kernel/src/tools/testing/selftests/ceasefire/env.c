@@ -165,6 +165,7 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->held_limit = latr_sysfs("held_limit");
 	s->always = latr_is_always();
 	read_chosen(SHARERS_SYSFS "enabled", s->sharers, sizeof(s->sharers));
+	s->placement = read_number(SHARERS_SYSFS "placement");
 	s->hugepages = read_number(HUGEPAGES);
 }
 
@@ -198,6 +199,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 	}
 	if (s->sharers[0])
 		write_text(SHARERS_SYSFS "enabled", s->sharers);
+	if (s->placement >= 0)
+		try_set(SHARERS_SYSFS, "placement", s->placement);
 }
 
 bool fpr_wait_sysfs_at_most(const char *name, long value, unsigned int limit)
@@ -261,6 +264,12 @@ void sharers_enable(const char *whom)
 {
 	if (!write_text(SHARERS_SYSFS "enabled", whom))
 		ktap_skip("no sharers: %m");
+}
+
+void sharers_placement(bool on)
+{
+	if (!try_set(SHARERS_SYSFS, "placement", on))
+		ktap_skip("no placement: %m");
 }
 
 void latr_tickless_cpu(int cpu)

@@ -30,6 +30,7 @@ struct fpr_settings {
 	long settle_ms, late_ms, held_limit;
 	bool always;
 	char sharers[8];
+	long placement;
 	long hugepages;
 };
 
@@ -78,6 +79,8 @@ void latr_tickless_cpu(int cpu);
 void sharers_fill_delay(unsigned int ms);
 /* Who may have sharers: never, ask, always. Skips without them. */
 void sharers_enable(const char *whom);
+/* Whether small mappings of their threads lie apart; likewise. */
+void sharers_placement(bool on);
 /* The least generation of processes that use FPR later; likewise. */
 void fpr_first_generation(unsigned long generation);
 
