@@ -74,11 +74,12 @@ struct sharers_granule {
 };
 
 /* A page fits them all. */
-#define SHARERS_GRANULES	((PAGE_SIZE - 2 * sizeof(long)) / \
+#define SHARERS_GRANULES	((PAGE_SIZE - 3 * sizeof(long)) / \
 				 sizeof(struct sharers_granule))
 
 /* Of one process. */
 struct sharers_place {
+	struct mm_struct	*mm;
 	/* The next granule ends here, or below. */
 	unsigned long		next;
 	unsigned int		nr, hand;
@@ -288,6 +289,7 @@ static struct sharers_place *place_begin(struct mm_struct *mm)
 	p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
 	if (!p)
 		return NULL;
+	p->mm = mm;
 	p->next = mm->mmap_base - SHARERS_PLACE_GAP;
 	mm->context.place = p;
 	return p;
@@ -331,10 +333,14 @@ unsigned long __sharers_place(const struct vm_unmapped_area_info *wanted,
  * __sharers_place_exit() - a process is gone
  * @mm: the process, which has granules
  *
+ * Also an address space that a fork() could not finish: it is a copy of its parent's
+ * until the end of mm_init(), and so is the pointer.
+ *
  * Context: any.
  */
 void __sharers_place_exit(struct mm_struct *mm)
 {
-	kfree(mm->context.place);
+	if (mm->context.place->mm == mm)
+		kfree(mm->context.place);
 	mm->context.place = NULL;
 }
