@@ -230,7 +230,7 @@ static void clean_up(void *unused)
 }
 
 static const struct test *const all[] = {
-	tests_pcid, tests_check, tests_control,
+	tests_pcid, tests_check, tests_control, tests_flushes,
 };
 
 #define SETS	(sizeof(all) / sizeof(all[0]))

@@ -53,6 +53,7 @@ struct user_call {
 };
 
 extern const struct test tests_pcid[], tests_check[], tests_control[];
+extern const struct test tests_flushes[];
 extern char boot_pml4[];
 extern u32 gp_outside_long_mode;
 extern u64 fault_address;

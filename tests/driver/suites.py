@@ -16,7 +16,7 @@ from ceasefire.vm.spec import STOCK_EMULATOR
 KINDS = ("host", "guest")
 FORMATS = ("ktap", "tap", "pytest", "meson", "status")
 CONTROLS = ("always", "damaged", "never")
-CLASSES = ("freed", "owner", "cache", "space", "table", "armed", "old")
+CLASSES = ("freed", "owner", "cache", "space", "flushed", "table", "armed", "old")
 LANES = ("guests", "beside")
 BUILD = "build"
 CATCHES = ("fail", "log", "crash", "timeout")

@@ -2,15 +2,9 @@
 /*
  * TLB check: commands of the guest; armed ranges and watched processes
  *
- * Both belong to an address space, which is known by the frame of its page
- * table root. Linux with page table isolation has two roots a process, side
- * by side, and a user program gives commands under the one that its kernel
- * does not use: then bit 12 of the root does not count. Without isolation two
- * processes may be neighbours, so it must count. pti=auto tells the two cases
- * apart by the tags: Linux sets bit 11 of the PCID for the user half.
- *
- * When the frame of a root is given away its ranges and its registration go:
- * the next process with that root is another one.
+ * Both belong to an address space, see tlb-check-spaces.c. When the frame of its
+ * root is given away its ranges and its registration go: the next process with
+ * that root is another one.
  *
  * Threads: commands come from any vCPU. The lists change under
  * tlb_check->lock; the hot path looks at their length first. A vCPU that sees
@@ -29,8 +23,6 @@
 #define MAX_PROCESSES 320
 #define MAX_USER_MARKS 10000
 #define PFN_SHIFT 12
-#define PTI_ROOT_BIT 0x1000ull
-#define PTI_TAG_BIT 0x800u
 
 typedef struct Range {
     hwaddr root;
@@ -44,34 +36,6 @@ static unsigned nranges;        /* atomic, written under the lock */
 static hwaddr processes[MAX_PROCESSES];
 static unsigned nprocesses;     /* the same */
 static unsigned user_marks;     /* atomic */
-static bool pti;                /* atomic; goes from false to true once */
-
-void tlb_check_guest_init(void)
-{
-    pti = !strcmp(tlb_check->pti, "on");
-}
-
-void tlb_check_new_tag_slow(unsigned tag)
-{
-    if ((tag & PTI_TAG_BIT) && !qatomic_read(&pti) &&
-        !strcmp(tlb_check->pti, "auto")) {
-        qatomic_set(&pti, true);
-    }
-}
-
-static bool same_root(hwaddr a, hwaddr b)
-{
-    bool halves = qatomic_read(&pti) &&
-                  !tlb_check_mutated(TLB_CHECK_HALVES_IGNORED);
-
-    return !((a ^ b) & ~(halves ? PTI_ROOT_BIT : 0)) ||
-           tlb_check_mutated(TLB_CHECK_ROOTS_IGNORED);
-}
-
-static hwaddr current_root(CPUState *cpu)
-{
-    return tlb_check_ops(cpu)->root(cpu);
-}
 
 bool tlb_check_armed(CPUState *cpu, vaddr addr)
 {
@@ -81,11 +45,11 @@ bool tlb_check_armed(CPUState *cpu, vaddr addr)
         tlb_check_mutated(TLB_CHECK_RANGES_IGNORED)) {
         return false;
     }
-    root = current_root(cpu);
+    root = tlb_check_space(cpu);
     QEMU_LOCK_GUARD(&tlb_check->lock);
     for (unsigned i = 0; i < nranges; i++) {
         if (addr >= ranges[i].start && addr < ranges[i].end &&
-            same_root(ranges[i].root, root)) {
+            tlb_check_same_space(ranges[i].root, root)) {
             return true;
         }
     }
@@ -99,10 +63,10 @@ bool tlb_check_process_watched(CPUState *cpu)
     if (!qatomic_read(&nprocesses)) {
         return false;
     }
-    root = current_root(cpu);
+    root = tlb_check_space(cpu);
     QEMU_LOCK_GUARD(&tlb_check->lock);
     for (unsigned i = 0; i < nprocesses; i++) {
-        if (same_root(processes[i], root)) {
+        if (tlb_check_same_space(processes[i], root)) {
             return true;
         }
     }
@@ -129,7 +93,7 @@ static int add_range(const Range *r)
 /* Ranges of one owner that touch become one, so that no two ever touch. */
 static int arm(CPUState *cpu, bool privileged, uint64_t start, uint64_t bytes)
 {
-    Range r = { current_root(cpu), start, start + bytes, privileged };
+    Range r = { tlb_check_space(cpu), start, start + bytes, privileged };
 
     if (!bytes || r.end < start) {
         return EINVAL;
@@ -138,7 +102,7 @@ static int arm(CPUState *cpu, bool privileged, uint64_t start, uint64_t bytes)
     for (unsigned i = 0; i < nranges;) {
         if (ranges[i].start <= r.end && r.start <= ranges[i].end &&
             ranges[i].privileged == privileged &&
-            same_root(ranges[i].root, r.root)) {
+            tlb_check_same_space(ranges[i].root, r.root)) {
             r.start = MIN(r.start, ranges[i].start);
             r.end = MAX(r.end, ranges[i].end);
             remove_range(i);
@@ -153,7 +117,7 @@ static int arm(CPUState *cpu, bool privileged, uint64_t start, uint64_t bytes)
 static int disarm(CPUState *cpu, bool privileged, uint64_t start,
                   uint64_t bytes, uint64_t *changed)
 {
-    hwaddr root = current_root(cpu);
+    hwaddr root = tlb_check_space(cpu);
     uint64_t end = start + bytes;
     int status = 0;
 
@@ -165,7 +129,8 @@ static int disarm(CPUState *cpu, bool privileged, uint64_t start,
     for (unsigned i = 0; i < nranges;) {
         Range r = ranges[i];
 
-        if (r.start >= end || start >= r.end || !same_root(r.root, root) ||
+        if (r.start >= end || start >= r.end ||
+            !tlb_check_same_space(r.root, root) ||
             (r.privileged && !privileged &&
              !tlb_check_mutated(TLB_CHECK_CPL_IGNORED))) {
             i++;
@@ -192,11 +157,11 @@ static int disarm(CPUState *cpu, bool privileged, uint64_t start,
 
 static int watch(CPUState *cpu, bool privileged, bool on)
 {
-    hwaddr root = current_root(cpu);
+    hwaddr root = tlb_check_space(cpu);
 
     QEMU_LOCK_GUARD(&tlb_check->lock);
     for (unsigned i = 0; i < nprocesses; i++) {
-        if (same_root(processes[i], root)) {
+        if (tlb_check_same_space(processes[i], root)) {
             if (!on) {
                 processes[i] = processes[nprocesses - 1];
                 qatomic_set(&nprocesses, nprocesses - 1);
@@ -257,7 +222,18 @@ static int frames_event(CPUState *cpu, uint64_t pfn, uint64_t count,
     qatomic_set(events, *events + count);
     qatomic_set(not_ram, *not_ram + beyond);
     forget_roots(pfn, count);
+    tlb_check_spaces_forget(pfn, count);
     return 0;
+}
+
+static int flush_done(CPUState *cpu, uint64_t number)
+{
+    int status = tlb_check_flush_done(number);
+
+    if (!status) {
+        tlb_check_count(cpu, TLB_CHECK_N_FLUSHES);
+    }
+    return status;
 }
 
 static int counters_reset(void)
@@ -321,6 +297,12 @@ int tlb_check_command(CPUState *cpu, bool privileged, uint32_t command,
         return 0;
     case TLB_CHECK_FRAMES:
         return frames_event(cpu, arg[0], arg[1], arg[2]);
+    case TLB_CHECK_FLUSH_BEGIN:
+        return tlb_check_flush_begin(arg[0], arg[1], arg[2], &out[0]);
+    case TLB_CHECK_FLUSH_DONE:
+        return flush_done(cpu, arg[0]);
+    case TLB_CHECK_ROOT:
+        return tlb_check_spaces_join(arg[0], arg[1]);
     case TLB_CHECK_RESET:
         return counters_reset();
     case TLB_CHECK_TEXT:

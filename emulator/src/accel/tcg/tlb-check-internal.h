@@ -6,17 +6,20 @@
  *   tlb-check.c            the object, its properties, start and end
  *   tlb-check-use.c        fills and uses of entries; what is a violation
  *   tlb-check-frames.c     events of frames; where guest RAM is on the host
+ *   tlb-check-flushes.c    flushes of ranges that have returned
  *   tlb-check-walks.c      page tables that a CPU may have cached
  *   tlb-check-guest.c      commands of the guest; armed ranges, processes
+ *   tlb-check-spaces.c     which roots are of one address space
  *   tlb-check-report.c     the log, the counters, the names of functions
  *   tlb-check-mutations.c  mistakes on purpose
  *
  * Threads and locks. Counters, entries and cached walks of a vCPU are written
  * by its own thread only, without a lock; counters are read by others with
  * qatomic_read. Frame events come from all vCPUs and are atomic. The lists of
- * ranges and processes change under tlb_check.lock and are read under it, but
- * only after an atomic look at their length. The log has tlb_check.log_lock,
- * which is taken last.
+ * ranges, processes and roots change under tlb_check.lock and are read under it,
+ * but only after an atomic look at their length. Flushes have a lock of their
+ * own, inside tlb-check-flushes.c, and none is taken under it. The log has
+ * tlb_check.log_lock, which is taken last.
  */
 #ifndef ACCEL_TCG_TLB_CHECK_INTERNAL_H
 #define ACCEL_TCG_TLB_CHECK_INTERNAL_H
@@ -81,6 +84,7 @@ struct TLBCheck {
     bool fetch;
     bool process;
     bool cache;
+    bool flushes;
     char *pti;                  /* on, off, auto */
     char *log_name;
     char *symbols_name;
@@ -138,6 +142,25 @@ bool tlb_check_frames_since(hwaddr pfn, uint64_t seq, TLBCheckEvent *out);
 uint64_t tlb_check_frames_event(uint64_t pfn, uint64_t count,
                                 enum tlb_check_event what);
 
+/* tlb-check-spaces.c */
+void tlb_check_spaces_init(void);
+/* Are these of one address space, as far as roots tell? */
+bool tlb_check_same_space(hwaddr a, hwaddr b);
+/* The root that stands for the current address space. */
+hwaddr tlb_check_space(CPUState *cpu);
+int tlb_check_spaces_join(hwaddr root, hwaddr of);
+void tlb_check_spaces_forget(uint64_t pfn, uint64_t count);
+
+/* tlb-check-flushes.c */
+bool tlb_check_flushes_init(Error **errp);
+uint64_t tlb_check_flushes_now(void);
+int tlb_check_flush_begin(uint64_t space, uint64_t start, uint64_t end,
+                          uint64_t *number);
+int tlb_check_flush_done(uint64_t number);
+/* Has a flush returned that should have dropped this entry? */
+bool tlb_check_flushed(CPUState *cpu, const CPUTLBEntryFull *full, vaddr addr,
+                       TLBCheckEvent *event);
+
 /* tlb-check-walks.c */
 void tlb_check_walks_fill(CPUState *cpu, vaddr addr, const TLBCheckWalk *walk,
                           uint64_t seq, int mmu_idx);
@@ -149,7 +172,7 @@ bool tlb_check_process_watched(CPUState *cpu);
 
 /* tlb-check-report.c */
 typedef struct TLBCheckReport {
-    const char *class;          /* freed, owner, cache, space, table, armed, old */
+    const char *class;          /* freed, owner, ...: tlb-check-use.c */
     const char *kind;           /* unmapped, frame, rights, dirty, walk */
     vaddr addr;
     MMUAccessType type;

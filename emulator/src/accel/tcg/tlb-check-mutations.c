@@ -35,6 +35,9 @@ static const char *const mutation_names[TLB_CHECK_MUTATIONS + 1] = {
     [TLB_CHECK_HALVES_IGNORED] = "halves-ignored",
     [TLB_CHECK_CPL_IGNORED] = "cpl-ignored",
     [TLB_CHECK_SPACES_IGNORED] = "spaces-ignored",
+    [TLB_CHECK_ROOTS_UNKNOWN] = "roots-unknown",
+    [TLB_CHECK_FLUSHES_IGNORED] = "flushes-ignored",
+    [TLB_CHECK_FLUSHES_WIDENED] = "flushes-widened",
 };
 
 /* @names: names with colons between them. */

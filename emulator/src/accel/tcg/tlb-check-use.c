@@ -12,6 +12,8 @@
  *                        that and dropped nothing
  *   table                a page table on the way was given away (agreeing or
  *                        not)
+ *   flushed              a flush of the address that began after the fill has
+ *                        returned
  *   armed                the guest armed the address in this address space
  *   old                  stale for old-ms: a guess, hosts can stall
  *
@@ -32,7 +34,8 @@
 #define PFN_SHIFT 12
 
 enum {
-    RANK_TRANSIENT, RANK_OLD, RANK_ARMED, RANK_TABLE, RANK_SPACE, RANK_FRAME
+    RANK_TRANSIENT, RANK_OLD, RANK_ARMED, RANK_TABLE, RANK_FLUSHED, RANK_SPACE,
+    RANK_FRAME
 };
 
 static const char *const event_names[] = {
@@ -66,6 +69,8 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
         (tlb_check->process && !tlb_check_process_watched(cpu))) {
         return;
     }
+    /* The entry has been read from the page tables: now the number. */
+    e->flush_seq = tlb_check_flushes_now();
     /*
      * First the number, then the walk: if the walk finds this entry right,
      * an event with a higher number came later than the entry.
@@ -224,7 +229,7 @@ judge(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr, MMUAccessType type,
 {
     TLBCheckEntry *e = &full->check;
     TLBCheckReport r = { .table = 0 };
-    TLBCheckEvent frame_event, table_event;
+    TLBCheckEvent frame_event, table_event, flush_event;
     vaddr page = addr & TARGET_PAGE_MASK;
     TLBCheckWalk walk;
     const char *kind = NULL;
@@ -276,6 +281,13 @@ judge(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr, MMUAccessType type,
                 rank = RANK_ARMED;
                 r.class = "armed";
             }
+        }
+        if (tlb_check_flushed(cpu, full, addr, &flush_event)) {
+            tlb_check_count(cpu, TLB_CHECK_N_FLUSHED);
+            rank = RANK_FLUSHED;
+            r.class = "flushed";
+            r.event = &flush_event;
+            r.table = 0;
         }
         if (of_other_space(cpu, full)) {
             tlb_check_count(cpu, TLB_CHECK_N_SPACE);

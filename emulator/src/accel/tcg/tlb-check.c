@@ -51,7 +51,8 @@ static void tlb_check_start(Notifier *n, void *unused)
     s->clock_ticks = cpu_get_host_ticks();
     tlb_check = s;
     tlb_check_frames_init(&error_fatal);
-    tlb_check_guest_init();
+    tlb_check_flushes_init(&error_fatal);
+    tlb_check_spaces_init();
     tlb_check_on = (s->user ? TLB_CHECK_FEATURE_USER : 0) |
                    (s->kernel ? TLB_CHECK_FEATURE_KERNEL : 0) |
                    (s->fetch ? TLB_CHECK_FEATURE_FETCH : 0);
@@ -139,6 +140,7 @@ BOOL_PROPERTY(kernel)
 BOOL_PROPERTY(fetch)
 BOOL_PROPERTY(process)
 BOOL_PROPERTY(cache)
+BOOL_PROPERTY(flushes)
 
 #define STRING_PROPERTY(field)                                          \
     static char *get_##field(Object *obj, Error **errp)                 \
@@ -205,6 +207,9 @@ static void tlb_check_class_init(ObjectClass *oc, void *data)
              "Check only processes that asked for it (default: off)");
     add_bool(oc, "cache", get_cache, set_cache,
              "Is a frame that left the page cache given away? (default: on)");
+    add_bool(oc, "flushes", get_flushes, set_flushes,
+             "May nothing be used that a flush should have dropped? (default: "
+             "off)");
     add_string(oc, "pti", get_pti, set_pti,
                "Does the guest isolate page tables: on, off, auto");
     add_string(oc, "log", get_log_name, set_log_name,

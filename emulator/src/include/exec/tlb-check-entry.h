@@ -26,6 +26,8 @@ typedef struct TLBCheckEntry {
     uint64_t seq;
     /* Up to this event the tables are known to be unharmed. */
     uint64_t tables_seq;
+    /* Number of the last begin or return of a flush when it was loaded. */
+    uint64_t flush_seq;
     /* Host ticks: fill, last use that was right, first one that was not. */
     uint64_t filled;
     uint64_t right;

@@ -36,6 +36,14 @@ enum tlb_check_command {
     TLB_CHECK_FRAMES = 0x100,   /* first pfn, count, enum tlb_check_event */
     TLB_CHECK_RESET = 0x101,    /* all counters to 0 */
     TLB_CHECK_TEXT = 0x102,     /* address of the symbol _text */
+    /*
+     * A flush begins: address of the root of the address space + log2 of the
+     * stride, start, end (-1: all). RBX: its number, 0: nobody wants to know.
+     */
+    TLB_CHECK_FLUSH_BEGIN = 0x103,
+    TLB_CHECK_FLUSH_DONE = 0x104,       /* number: that flush has returned */
+    /* addresses of a root and of that which stands for its address space */
+    TLB_CHECK_ROOT = 0x105,
 };
 
 #define TLB_CHECK_FEATURE_USER      1u  /* user=on */
@@ -56,7 +64,7 @@ enum tlb_check_counter {
     TLB_CHECK_N_SKIPPED,        /* left out by sample= */
     TLB_CHECK_N_TRANSIENT,      /* stale, and nothing says that it is wrong */
     TLB_CHECK_N_DIRTY,          /* writes that did not set the dirty bit */
-    TLB_CHECK_N_VIOLATIONS,     /* uses of the next six, or of SPACE */
+    TLB_CHECK_N_VIOLATIONS,     /* uses of the next six, SPACE or FLUSHED */
     TLB_CHECK_N_FREED,
     TLB_CHECK_N_OWNER,
     TLB_CHECK_N_CACHE,
@@ -71,6 +79,8 @@ enum tlb_check_counter {
     TLB_CHECK_N_RESTORED,       /* of them to a tag with entries kept */
     TLB_CHECK_N_EVICTED,        /* tags that lost their entries to others */
     TLB_CHECK_N_SPACE,
+    TLB_CHECK_N_FLUSHED,
+    TLB_CHECK_N_FLUSHES,        /* flushes that have returned */
     TLB_CHECK_COUNTERS
 };
 
@@ -95,6 +105,8 @@ enum tlb_check_counter {
     [TLB_CHECK_N_RESTORED] = "restored",            \
     [TLB_CHECK_N_EVICTED] = "evicted",              \
     [TLB_CHECK_N_SPACE] = "space",                  \
+    [TLB_CHECK_N_FLUSHED] = "flushed",              \
+    [TLB_CHECK_N_FLUSHES] = "flushes",              \
 }
 
 #ifndef TLB_CHECK_HOST
