@@ -9,7 +9,7 @@
  *
  * Callers: free paths of the page allocator, the pool (FREED); removal from
  * the page cache (UNCACHED); FUSE, the pool (OWNER); munmap() that skips, the
- * arena (addresses).
+ * arena (addresses); flush_tlb_mm_range(); sharers (roots).
  */
 #include <linux/bug.h>
 #include <linux/ceasefire_check.h>
@@ -30,6 +30,9 @@ enum {
 	TLB_CHECK_DISARM = 3,
 	TLB_CHECK_FRAMES = 0x100,
 	TLB_CHECK_TEXT = 0x102,
+	TLB_CHECK_FLUSH_BEGIN = 0x103,
+	TLB_CHECK_FLUSH_DONE = 0x104,
+	TLB_CHECK_ROOT = 0x105,
 };
 
 DEFINE_STATIC_KEY_FALSE(ceasefire_checked);
@@ -127,6 +130,57 @@ void __ceasefire_settled(struct mm_struct *mm, unsigned long start,
 {
 	if (check_strict && mm == current->mm)
 		tlb_check_call(TLB_CHECK_DISARM, start, end - start, 0, NULL);
+}
+
+/**
+ * __ceasefire_flush_begin() - a range is about to be flushed
+ * @mm: the address space
+ * @start: first address
+ * @end: address behind the last, or TLB_FLUSH_ALL
+ * @stride_shift: log2 of how far apart the addresses are that are flushed
+ *
+ * Page tables have been changed, and nothing has been done yet for the flush: who
+ * is asked, and with which generation. So who loads a translation after this finds
+ * the change, or is asked.
+ *
+ * Return: a number for __ceasefire_flush_done(), 0 if the emulator does not look.
+ */
+u32 __ceasefire_flush_begin(struct mm_struct *mm, unsigned long start,
+			    unsigned long end, unsigned int stride_shift)
+{
+	u32 answer[3];
+
+	/* An empty range: nothing is promised. */
+	if (start >= end)
+		return 0;
+	/* A run that was not watched to its end shows nothing. */
+	if (WARN_ONCE(tlb_check_call(TLB_CHECK_FLUSH_BEGIN,
+				     __pa(mm->pgd) | stride_shift, start, end, answer),
+		      "ceasefire: the emulator watches no more flushes\n"))
+		return 0;
+	return answer[0];
+}
+
+/**
+ * __ceasefire_flush_done() - it was flushed, on all CPUs that may use the range
+ * @flush: what __ceasefire_flush_begin() returned, not 0
+ *
+ * CPUs that are away may hold what they have; they flush before they use it.
+ */
+void __ceasefire_flush_done(u32 flush)
+{
+	tlb_check_call(TLB_CHECK_FLUSH_DONE, flush, 0, 0, NULL);
+}
+
+/**
+ * __ceasefire_root() - CPUs will walk a root that is not mm->pgd
+ * @mm: the address space
+ * @root: the root, until its frame is freed
+ */
+void __ceasefire_root(struct mm_struct *mm, pgd_t *root)
+{
+	WARN_ONCE(tlb_check_call(TLB_CHECK_ROOT, __pa(root), __pa(mm->pgd), 0, NULL),
+		  "ceasefire: the emulator knows no more roots\n");
 }
 
 static int __init ceasefire_check_setup(char *text)

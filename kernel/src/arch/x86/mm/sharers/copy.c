@@ -13,6 +13,7 @@
  *
  * Locks: pgd_lock for the list. Callers: fault.c, whole.c, withdraw.c, leave.c.
  */
+#include <linux/ceasefire_check.h>
 #include <linux/mm.h>
 #include <linux/pgalloc.h>
 #include <linux/slab.h>
@@ -112,6 +113,7 @@ struct sharers_cpu *sharers_cpu_alloc(struct mm_struct *mm)
 	}
 	sharers_root_ctor(mm, sc->root);
 	mm_inc_nr_puds(mm);
+	ceasefire_root(mm, sc->root);
 	sc->cpu = -1;
 	INIT_LIST_HEAD(&sc->tables);
 	return sc;
