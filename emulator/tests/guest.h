@@ -21,6 +21,7 @@ typedef unsigned int u32;
 #define P   1ul
 #define RW  2ul
 #define US  4ul
+#define A   0x20ul
 #define D   0x40ul
 #define PS  0x80ul
 #define G   0x100ul
@@ -53,7 +54,7 @@ struct user_call {
 };
 
 extern const struct test tests_pcid[], tests_check[], tests_control[];
-extern const struct test tests_flushes[];
+extern const struct test tests_flushes[], tests_upper[];
 extern char boot_pml4[];
 extern u32 gp_outside_long_mode;
 extern u64 fault_address;

@@ -135,6 +135,17 @@ static bool names_page(const Flush *f, uint64_t page, uint64_t size)
     return at < f->end && at - page < size;
 }
 
+/*
+ * Does a flush meet the region of an upper entry that an entry came by? A flush of
+ * any address there drops it, and is for each CPU that has it.
+ */
+static bool meets_region(const Flush *f, vaddr addr, unsigned shift)
+{
+    uint64_t region = addr & -(1ull << shift);
+
+    return shift && f->start < region + (1ull << shift) && region < f->end;
+}
+
 bool tlb_check_flushed(CPUState *cpu, const CPUTLBEntryFull *full, vaddr addr,
                        TLBCheckEvent *event)
 {
@@ -155,7 +166,8 @@ bool tlb_check_flushed(CPUState *cpu, const CPUTLBEntryFull *full, vaddr addr,
             return false;
         }
         if (f->begun > e->flush_seq && tlb_check_same_space(f->root, space) &&
-            names_page(f, addr & -size, size)) {
+            (names_page(f, addr & -size, size) ||
+             meets_region(f, addr, e->upper_shift))) {
             event->ticks = f->ticks;
             return true;
         }

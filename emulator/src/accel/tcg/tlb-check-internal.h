@@ -35,8 +35,12 @@
 typedef struct TLBCheckCachedWalk {
     uint64_t key;               /* region and level; 0: unused */
     uint64_t seq;               /* last frame event when it was recorded */
+    uint64_t flush_seq;         /* last number of a flush; with upper= this */
+    uint64_t pte;               /* the entry, */
+    uint64_t rights;            /* and what it and those above it allow */
     uint64_t recorded;          /* host ticks */
     uint32_t frame;             /* of the table that the entry points to */
+    uint32_t root;              /* frame of the one that it came from */
     uint32_t drops;             /* of the tag at that time */
     uint32_t drops_all;
     uint16_t tag;
@@ -71,6 +75,8 @@ typedef struct TLBCheckVCPU {
     uint32_t drops[TLB_CHECK_TAGS];
     TLBCheckCachedWalk walks[TLB_CHECK_CACHED_WALKS];
     TLBCheckPath paths[TLB_CHECK_PATHS];
+    TLBCheckCachedWalk used;    /* by the walk that goes on; key 0: none */
+    bool used_stale;            /* it is not what memory has any more */
 } TLBCheckVCPU;
 
 typedef struct TLBCheck TLBCheck;
@@ -92,6 +98,7 @@ struct TLBCheck {
     uint64_t start;
     uint64_t end;
     uint64_t sample;
+    uint64_t upper;
     uint64_t old_ms;
     uint64_t max_reports;
 
@@ -164,6 +171,8 @@ bool tlb_check_flushed(CPUState *cpu, const CPUTLBEntryFull *full, vaddr addr,
 /* tlb-check-walks.c */
 void tlb_check_walks_fill(CPUState *cpu, vaddr addr, const TLBCheckWalk *walk,
                           uint64_t seq, int mmu_idx);
+/* An entry was filled by way of an upper entry that is wrong by now. */
+bool tlb_check_upper_stale(CPUState *cpu, TLBCheckEntry *e);
 
 /* tlb-check-guest.c */
 void tlb_check_guest_init(void);

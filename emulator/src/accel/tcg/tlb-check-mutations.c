@@ -25,6 +25,9 @@ static const char *const mutation_names[TLB_CHECK_MUTATIONS + 1] = {
     [TLB_CHECK_EVICTION_KEEPS] = "eviction-keeps",
     [TLB_CHECK_GLOBALS_DROPPED] = "globals-dropped",
     [TLB_CHECK_RESTORED_CLEAN] = "restored-clean",
+    [TLB_CHECK_UPPER_IGNORED] = "upper-ignored",
+    [TLB_CHECK_UPPER_KEPT] = "upper-kept",
+    [TLB_CHECK_UPPER_FAULTS_KEEP] = "upper-faults-keep",
     /* The checker. */
     [TLB_CHECK_WALK_IGNORED] = "walk-ignored",
     [TLB_CHECK_FETCH_IGNORED] = "fetch-ignored",

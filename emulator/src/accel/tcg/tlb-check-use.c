@@ -71,6 +71,7 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     }
     /* The entry has been read from the page tables: now the number. */
     e->flush_seq = tlb_check_flushes_now();
+    e->upper_shift = 0;
     /*
      * First the number, then the walk: if the walk finds this entry right,
      * an event with a higher number came later than the entry.
@@ -96,6 +97,10 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     e->stale = 0;
     e->filled = e->right = cpu_get_host_ticks();
     tlb_check_walks_fill(cpu, page, &walk, e->seq, mmu_idx);
+    /* What comes by a wrong way is looked at from the first use on. */
+    if (tlb_check_upper_stale(cpu, e)) {
+        e->fresh = 0;
+    }
 }
 
 /* How an entry and the page tables disagree, NULL if they do not. */

@@ -29,6 +29,7 @@
 OBJECT_DECLARE_SIMPLE_TYPE(TLBCheck, TLB_CHECK)
 
 unsigned tlb_check_on;
+unsigned tlb_check_upper;
 TLBCheck *tlb_check;
 
 static void tlb_check_exit(Notifier *n, void *unused)
@@ -56,6 +57,7 @@ static void tlb_check_start(Notifier *n, void *unused)
     tlb_check_on = (s->user ? TLB_CHECK_FEATURE_USER : 0) |
                    (s->kernel ? TLB_CHECK_FEATURE_KERNEL : 0) |
                    (s->fetch ? TLB_CHECK_FEATURE_FETCH : 0);
+    tlb_check_upper = s->upper;
     /* Objects are destroyed before QEMU exits, the summary comes after. */
     object_ref(OBJECT(s));
     s->exit.notify = tlb_check_exit;
@@ -77,6 +79,11 @@ static void tlb_check_complete(UserCreatable *uc, Error **errp)
     }
     if (!s->sample) {
         error_setg(errp, "tlb-check: sample has to be 1 or more");
+        return;
+    }
+    if (s->upper > TLB_CHECK_CACHED_WALKS) {
+        error_setg(errp, "tlb-check: upper has to be at most %d",
+                   TLB_CHECK_CACHED_WALKS);
         return;
     }
     if (strcmp(s->pti, "on") && strcmp(s->pti, "off") &&
@@ -224,6 +231,8 @@ static void tlb_check_class_init(ObjectClass *oc, void *data)
             "First address after those to check");
     add_u64(oc, "sample", offsetof(TLBCheck, sample),
             "Check each Nth use (default: 1)");
+    add_u64(oc, "upper", offsetof(TLBCheck, upper),
+            "Entries of upper levels that a vCPU caches (default: 0)");
     add_u64(oc, "old-ms", offsetof(TLBCheck, old_ms),
             "Stale for longer is class old (default: 50)");
     add_u64(oc, "max-reports", offsetof(TLBCheck, max_reports),

@@ -18,6 +18,8 @@ typedef struct TLBCheckEntry {
     uint8_t fresh;
     /* How many of tables[] are valid. */
     uint8_t ntables;
+    /* log2 of the region of a cached upper entry that was wrong, or 0. */
+    uint8_t upper_shift;
     /* The classes that were reported for this entry, a bit each. */
     uint16_t reported;
     /* The frames of the page tables that led here, the root first. */

@@ -81,6 +81,7 @@ enum tlb_check_counter {
     TLB_CHECK_N_SPACE,
     TLB_CHECK_N_FLUSHED,
     TLB_CHECK_N_FLUSHES,        /* flushes that have returned */
+    TLB_CHECK_N_UPPER,          /* walks that began at a cached upper level */
     TLB_CHECK_COUNTERS
 };
 
@@ -107,6 +108,7 @@ enum tlb_check_counter {
     [TLB_CHECK_N_SPACE] = "space",                  \
     [TLB_CHECK_N_FLUSHED] = "flushed",              \
     [TLB_CHECK_N_FLUSHES] = "flushes",              \
+    [TLB_CHECK_N_UPPER] = "upper",                  \
 }
 
 #ifndef TLB_CHECK_HOST

@@ -17,6 +17,8 @@
 
 /* TLB_CHECK_FEATURE_*; 0: no checker. */
 extern unsigned tlb_check_on;
+/* Upper levels that a vCPU caches and walks from; 0: none. */
+extern unsigned tlb_check_upper;
 
 /*
  * Mistakes to make on purpose, for the tests of the checker: property mutate.
@@ -45,6 +47,9 @@ typedef enum TLBCheckMutation {
     TLB_CHECK_ROOTS_UNKNOWN,
     TLB_CHECK_FLUSHES_IGNORED,
     TLB_CHECK_FLUSHES_WIDENED,
+    TLB_CHECK_UPPER_IGNORED,
+    TLB_CHECK_UPPER_KEPT,
+    TLB_CHECK_UPPER_FAULTS_KEEP,
     TLB_CHECK_MUTATIONS
 } TLBCheckMutation;
 
@@ -82,6 +87,10 @@ typedef struct TLBCheckOps {
     hwaddr (*root)(CPUState *cpu);
     /* The TLB tag (x86: PCID) of the current address space. */
     unsigned (*tag)(CPUState *cpu);
+    /* What upper entries allow together, in the form of tlb_check_upper_add. */
+    uint64_t (*rights)(CPUState *cpu, const uint64_t *entry, unsigned n);
+    /* The frame of the table that an upper entry leads to. */
+    uint32_t (*frame)(uint64_t pte);
 } TLBCheckOps;
 
 void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
@@ -89,6 +98,11 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
 void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
                         MMUAccessType type, int mmu_idx, uintptr_t ra);
 bool tlb_check_fetch_slow(CPUState *cpu, vaddr pc, const TranslationBlock *tb);
+int tlb_check_upper_find(CPUState *cpu, vaddr addr, int mmu_idx, uint64_t *pte,
+                         uint64_t *rights);
+void tlb_check_upper_add_slow(CPUState *cpu, vaddr addr, int mmu_idx, int level,
+                              uint64_t pte, uint64_t rights);
+void tlb_check_upper_fault_slow(CPUState *cpu, vaddr addr);
 void tlb_check_walks_drop_slow(CPUState *cpu, int tag);
 void tlb_check_walks_drop_page_slow(CPUState *cpu, unsigned tag, vaddr addr);
 void tlb_check_new_tag_slow(unsigned tag);
@@ -101,6 +115,35 @@ static inline void tlb_check_fill(CPUState *cpu, CPUTLBEntryFull *full,
     full->check.watched = 0;
     if (unlikely(tlb_check_on)) {
         tlb_check_fill_slow(cpu, full, addr, mmu_idx);
+    }
+}
+
+/*
+ * A walk begins. Returns the level of the deepest upper entry that is cached for
+ * the address, with that entry and the rights on the way to it; 0: from the root.
+ */
+static inline int tlb_check_upper_walk(CPUState *cpu, vaddr addr, int mmu_idx,
+                                       uint64_t *pte, uint64_t *rights)
+{
+    return likely(!tlb_check_upper) ? 0 :
+           tlb_check_upper_find(cpu, addr, mmu_idx, pte, rights);
+}
+
+/* A walk came by an upper entry in memory that leads to a table; A is set. */
+static inline void tlb_check_upper_add(CPUState *cpu, vaddr addr, int mmu_idx,
+                                       int level, uint64_t pte,
+                                       uint64_t rights)
+{
+    if (unlikely(tlb_check_upper)) {
+        tlb_check_upper_add_slow(cpu, addr, mmu_idx, level, pte, rights);
+    }
+}
+
+/* A walk ends in a page fault. */
+static inline void tlb_check_upper_fault(CPUState *cpu, vaddr addr)
+{
+    if (unlikely(tlb_check_upper)) {
+        tlb_check_upper_fault_slow(cpu, addr);
     }
 }
 

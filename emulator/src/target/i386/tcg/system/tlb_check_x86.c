@@ -118,12 +118,31 @@ static unsigned x86_tlb_check_tag(CPUState *cs)
     return env->cr[4] & CR4_PCIDE_MASK ? env->cr[3] & 0xfff : 0;
 }
 
+/* As a walk of mmu_translate() has it: XD is the other way round. */
+static uint64_t x86_tlb_check_rights(CPUState *cs, const uint64_t *entry,
+                                     unsigned n)
+{
+    uint64_t rights = X86_UPPER_RIGHTS;
+
+    for (unsigned i = 0; i < n; i++) {
+        rights &= le64_to_cpu(entry[i]) ^ PG_NX_MASK;
+    }
+    return rights;
+}
+
+static uint32_t x86_tlb_check_frame(uint64_t pte)
+{
+    return (pte & PG_ADDRESS_MASK) >> TARGET_PAGE_BITS;
+}
+
 const TLBCheckOps x86_tlb_check_ops = {
     .want = x86_tlb_check_want,
     .walk = x86_tlb_check_walk,
     .pc = x86_tlb_check_pc,
     .root = x86_tlb_check_root,
     .tag = x86_tlb_check_tag,
+    .rights = x86_tlb_check_rights,
+    .frame = x86_tlb_check_frame,
 };
 
 bool x86_tlb_check_cpuid(CPUX86State *env)
