@@ -8,6 +8,7 @@
  *   tlb-check-frames.c     events of frames; where guest RAM is on the host
  *   tlb-check-flushes.c    flushes of ranges that have returned
  *   tlb-check-walks.c      page tables that a CPU may have cached
+ *   tlb-check-ahead.c      a walker that runs ahead
  *   tlb-check-guest.c      commands of the guest; armed ranges, processes
  *   tlb-check-spaces.c     which roots are of one address space
  *   tlb-check-report.c     the log, the counters, the names of functions
@@ -49,6 +50,14 @@ typedef struct TLBCheckCachedWalk {
 #define TLB_CHECK_CACHED_WALKS  1024
 #define TLB_CHECK_TAGS          4096
 
+/* A page that was filled. */
+typedef struct TLBCheckRecent {
+    vaddr page;
+    int mmu_idx;
+} TLBCheckRecent;
+
+#define TLB_CHECK_RECENT 64u
+
 /* The page table entries that an entry of the TLB was found right with. */
 typedef struct TLBCheckPath {
     uint64_t filled;            /* of the entry, which identifies it */
@@ -77,6 +86,12 @@ typedef struct TLBCheckVCPU {
     TLBCheckPath paths[TLB_CHECK_PATHS];
     TLBCheckCachedWalk used;    /* by the walk that goes on; key 0: none */
     bool used_stale;            /* it is not what memory has any more */
+    bool filled;                /* since the walker ran ahead last */
+    bool running_ahead;
+    unsigned pause;
+    unsigned nrecent;
+    uint64_t random;
+    TLBCheckRecent recent[TLB_CHECK_RECENT];
 } TLBCheckVCPU;
 
 typedef struct TLBCheck TLBCheck;
@@ -99,6 +114,8 @@ struct TLBCheck {
     uint64_t end;
     uint64_t sample;
     uint64_t upper;
+    uint64_t ahead;
+    uint64_t seed;
     uint64_t old_ms;
     uint64_t max_reports;
 
@@ -173,6 +190,10 @@ void tlb_check_walks_fill(CPUState *cpu, vaddr addr, const TLBCheckWalk *walk,
                           uint64_t seq, int mmu_idx);
 /* An entry was filled by way of an upper entry that is wrong by now. */
 bool tlb_check_upper_stale(CPUState *cpu, TLBCheckEntry *e);
+
+/* tlb-check-ahead.c */
+void tlb_check_ahead_init(void);
+void tlb_check_ahead_note(CPUState *cpu, vaddr page, int mmu_idx);
 
 /* tlb-check-guest.c */
 void tlb_check_guest_init(void);

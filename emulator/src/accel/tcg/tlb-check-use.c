@@ -90,7 +90,7 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
         walk.ntables = 0;
     }
     e->watched = watched;
-    e->fresh = 1;
+    e->fresh = !tlb_check_vcpu(cpu)->running_ahead;
     e->reported = 0;
     e->ntables = walk.ntables;
     memcpy(e->tables, walk.tables, sizeof(e->tables));
@@ -101,6 +101,7 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     if (tlb_check_upper_stale(cpu, e)) {
         e->fresh = 0;
     }
+    tlb_check_ahead_note(cpu, page, mmu_idx);
 }
 
 /* How an entry and the page tables disagree, NULL if they do not. */

@@ -228,7 +228,9 @@ bool tlb_check_upper_stale(CPUState *cpu, TLBCheckEntry *e)
 
 void tlb_check_upper_fault_slow(CPUState *cpu, vaddr addr)
 {
-    if (!tlb_check_mutated(TLB_CHECK_UPPER_FAULTS_KEEP)) {
+    /* What nobody asked for does not fault. */
+    if (!tlb_check_vcpu(cpu)->running_ahead &&
+        !tlb_check_mutated(TLB_CHECK_UPPER_FAULTS_KEEP)) {
         tlb_check_walks_drop_page_slow(cpu, tlb_check_ops(cpu)->tag(cpu), addr);
     }
 }

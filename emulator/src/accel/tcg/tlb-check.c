@@ -25,11 +25,14 @@
 #include "system/tcg.h"
 #include "tlb-check-internal.h"
 
+#define MAX_AHEAD 64
+
 #define TYPE_TLB_CHECK "tlb-check"
 OBJECT_DECLARE_SIMPLE_TYPE(TLBCheck, TLB_CHECK)
 
 unsigned tlb_check_on;
 unsigned tlb_check_upper;
+unsigned tlb_check_ahead;
 TLBCheck *tlb_check;
 
 static void tlb_check_exit(Notifier *n, void *unused)
@@ -54,10 +57,12 @@ static void tlb_check_start(Notifier *n, void *unused)
     tlb_check_frames_init(&error_fatal);
     tlb_check_flushes_init(&error_fatal);
     tlb_check_spaces_init();
+    tlb_check_ahead_init();
     tlb_check_on = (s->user ? TLB_CHECK_FEATURE_USER : 0) |
                    (s->kernel ? TLB_CHECK_FEATURE_KERNEL : 0) |
                    (s->fetch ? TLB_CHECK_FEATURE_FETCH : 0);
     tlb_check_upper = s->upper;
+    tlb_check_ahead = s->ahead;
     /* Objects are destroyed before QEMU exits, the summary comes after. */
     object_ref(OBJECT(s));
     s->exit.notify = tlb_check_exit;
@@ -84,6 +89,10 @@ static void tlb_check_complete(UserCreatable *uc, Error **errp)
     if (s->upper > TLB_CHECK_CACHED_WALKS) {
         error_setg(errp, "tlb-check: upper has to be at most %d",
                    TLB_CHECK_CACHED_WALKS);
+        return;
+    }
+    if (s->ahead > MAX_AHEAD) {
+        error_setg(errp, "tlb-check: ahead has to be at most %d", MAX_AHEAD);
         return;
     }
     if (strcmp(s->pti, "on") && strcmp(s->pti, "off") &&
@@ -114,6 +123,7 @@ static void tlb_check_init(Object *obj)
     s->user = s->kernel = s->fetch = s->cache = true;
     s->end = UINT64_MAX;
     s->sample = 1;
+    s->seed = 1;
     s->old_ms = 50;
     s->max_reports = 200;
     s->pti = g_strdup("auto");
@@ -233,6 +243,10 @@ static void tlb_check_class_init(ObjectClass *oc, void *data)
             "Check each Nth use (default: 1)");
     add_u64(oc, "upper", offsetof(TLBCheck, upper),
             "Entries of upper levels that a vCPU caches (default: 0)");
+    add_u64(oc, "ahead", offsetof(TLBCheck, ahead),
+            "Fills that nobody asked for, after each (default: 0)");
+    add_u64(oc, "seed", offsetof(TLBCheck, seed),
+            "Where the choice of those begins (default: 1)");
     add_u64(oc, "old-ms", offsetof(TLBCheck, old_ms),
             "Stale for longer is class old (default: 50)");
     add_u64(oc, "max-reports", offsetof(TLBCheck, max_reports),

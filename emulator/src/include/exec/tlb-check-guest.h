@@ -82,6 +82,7 @@ enum tlb_check_counter {
     TLB_CHECK_N_FLUSHED,
     TLB_CHECK_N_FLUSHES,        /* flushes that have returned */
     TLB_CHECK_N_UPPER,          /* walks that began at a cached upper level */
+    TLB_CHECK_N_AHEAD,          /* entries that nobody asked for */
     TLB_CHECK_COUNTERS
 };
 
@@ -109,6 +110,7 @@ enum tlb_check_counter {
     [TLB_CHECK_N_FLUSHED] = "flushed",              \
     [TLB_CHECK_N_FLUSHES] = "flushes",              \
     [TLB_CHECK_N_UPPER] = "upper",                  \
+    [TLB_CHECK_N_AHEAD] = "ahead",                  \
 }
 
 #ifndef TLB_CHECK_HOST

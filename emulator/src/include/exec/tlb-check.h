@@ -19,6 +19,8 @@
 extern unsigned tlb_check_on;
 /* Upper levels that a vCPU caches and walks from; 0: none. */
 extern unsigned tlb_check_upper;
+/* How many pages a fill is followed by; 0: none. */
+extern unsigned tlb_check_ahead;
 
 /*
  * Mistakes to make on purpose, for the tests of the checker: property mutate.
@@ -50,6 +52,8 @@ typedef enum TLBCheckMutation {
     TLB_CHECK_UPPER_IGNORED,
     TLB_CHECK_UPPER_KEPT,
     TLB_CHECK_UPPER_FAULTS_KEEP,
+    TLB_CHECK_AHEAD_IGNORED,
+    TLB_CHECK_AHEAD_WRITES,
     TLB_CHECK_MUTATIONS
 } TLBCheckMutation;
 
@@ -98,6 +102,10 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
 void tlb_check_use_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
                         MMUAccessType type, int mmu_idx, uintptr_t ra);
 bool tlb_check_fetch_slow(CPUState *cpu, vaddr pc, const TranslationBlock *tb);
+/* Is there a free place for this page, and no entry? tlb-check.c.inc has it. */
+bool tlb_check_has_room(CPUState *cpu, vaddr page, int mmu_idx);
+void tlb_check_ahead_fill_slow(CPUState *cpu);
+void tlb_check_ahead_any_slow(CPUState *cpu);
 int tlb_check_upper_find(CPUState *cpu, vaddr addr, int mmu_idx, uint64_t *pte,
                          uint64_t *rights);
 void tlb_check_upper_add_slow(CPUState *cpu, vaddr addr, int mmu_idx, int level,
@@ -115,6 +123,14 @@ static inline void tlb_check_fill(CPUState *cpu, CPUTLBEntryFull *full,
     full->check.watched = 0;
     if (unlikely(tlb_check_on)) {
         tlb_check_fill_slow(cpu, full, addr, mmu_idx);
+    }
+}
+
+/* An access has filled an entry, and has yet to look at it. */
+static inline void tlb_check_ahead_fill(CPUState *cpu)
+{
+    if (unlikely(tlb_check_ahead)) {
+        tlb_check_ahead_fill_slow(cpu);
     }
 }
 
@@ -161,7 +177,13 @@ static inline void tlb_check_use(CPUState *cpu, CPUTLBEntryFull *full,
 static inline bool tlb_check_fetch(CPUState *cpu, vaddr pc,
                                    const TranslationBlock *tb)
 {
-    return likely(!tlb_check_on) || tlb_check_fetch_slow(cpu, pc, tb);
+    if (likely(!tlb_check_on)) {
+        return true;
+    }
+    if (tlb_check_ahead) {
+        tlb_check_ahead_any_slow(cpu);
+    }
+    return tlb_check_fetch_slow(cpu, pc, tb);
 }
 
 /* The guest dropped what it had cached of page tables: of a tag, or all (-1) */
