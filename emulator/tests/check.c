@@ -427,6 +427,27 @@ static void other_space(void)
 	expect_eq(N(VIOLATIONS), 1);
 }
 
+/* One for each page that is used first, none for what is there. */
+static void fills(void)
+{
+	u64 before;
+
+	start();
+	for (u64 i = 0; i < 8; i++)
+		map(root, UVA + i * PAGE, old, P | RW | US);
+	set_cr3(root);
+	before = N(FILLS);
+	for (u64 i = 0; i < 8; i++)
+		expect_eq(read8(UVA + i * PAGE), old);
+	expect_eq(N(FILLS) - before, 8);
+	for (u64 i = 0; i < 8; i++)
+		expect_eq(read8(UVA + i * PAGE), old);
+	expect_eq(N(FILLS) - before, 8);
+	invlpg(UVA);
+	expect_eq(read8(UVA), old);
+	expect_eq(N(FILLS) - before, 9);
+}
+
 const struct test tests_check[] = {
 	{ "transient", transient, "check" },
 	{ "armed", armed, "check" },
@@ -448,5 +469,6 @@ const struct test tests_check[] = {
 	{ "user_mode", user_mode, "check" },
 	{ "stale_across_tags", stale_across_tags, "check" },
 	{ "other_space", other_space, "check" },
+	{ "fills", fills, "check" },
 	{ 0, 0, 0 }
 };

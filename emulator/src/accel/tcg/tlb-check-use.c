@@ -69,6 +69,7 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
         (tlb_check->process && !tlb_check_process_watched(cpu))) {
         return;
     }
+    tlb_check_count(cpu, TLB_CHECK_N_FILLS);
     /* The entry has been read from the page tables: now the number. */
     e->flush_seq = tlb_check_flushes_now();
     e->upper_shift = 0;

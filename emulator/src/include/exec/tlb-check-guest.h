@@ -83,6 +83,7 @@ enum tlb_check_counter {
     TLB_CHECK_N_FLUSHES,        /* flushes that have returned */
     TLB_CHECK_N_UPPER,          /* walks that began at a cached upper level */
     TLB_CHECK_N_AHEAD,          /* entries that nobody asked for */
+    TLB_CHECK_N_FILLS,          /* entries that were made, of what is checked */
     TLB_CHECK_COUNTERS
 };
 
@@ -111,6 +112,7 @@ enum tlb_check_counter {
     [TLB_CHECK_N_FLUSHES] = "flushes",              \
     [TLB_CHECK_N_UPPER] = "upper",                  \
     [TLB_CHECK_N_AHEAD] = "ahead",                  \
+    [TLB_CHECK_N_FILLS] = "fills",                  \
 }
 
 #ifndef TLB_CHECK_HOST
