@@ -273,6 +273,9 @@ static bool place_is_free(const struct vm_unmapped_area_info *wanted,
 static bool place_is_worth_it(struct mm_struct *mm, unsigned long flags,
 			      vm_flags_t vm_flags)
 {
+	/* Not if only what is executed next shall have them. */
+	if (READ_ONCE(mm->context.sharers_wanted) != SHARERS_WANTED)
+		return false;
 	CF_MUTATION(sharers_place_single, return true);
 	if (READ_ONCE(mm->context.sharers))
 		return sharers_have(mm);

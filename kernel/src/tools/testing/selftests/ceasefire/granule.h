@@ -16,7 +16,7 @@
 #define GRANULE		(8 * MIB)
 /* Of one thread, and of all. */
 #define GRANULES_EACH	16
-#define GRANULES	510
+#define GRANULES	509
 
 /* A mapping that a thread is to make. */
 struct wish {
