@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "context.h"
@@ -25,6 +24,7 @@
 #define ROUNDS		200
 /* A CPU that does not use a region is interrupted so often, and then never again. */
 #define USELESS		3
+#define SHARED		50
 
 /* Memory that only one CPU uses: nobody else is interrupted for it. */
 static void private_memory(void)
@@ -255,26 +255,26 @@ static void recycled_memory(void)
 	char *p;
 	int i;
 
-	MUST(prctl(PR_FPR, PR_FPR_SET_AUTO, ~0UL, 0, 0));
-	start();
+	sharers_start();
 	skipped = vmstat("fpr_skip");
 	local = vmstat("fpr_flush_local");
 	received = vmstat("nr_tlb_remote_flush_received");
 	for (i = 0; i < ROUNDS; i++) {
 		p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FPR, -1, 0);
 		ENSURE(p != MAP_FAILED, "mmap: %m");
 		memset(p, OWN, LENGTH);
 		/* The peer comes to what is mapped last, and to nothing before. */
-		if (i == ROUNDS - 1)
+		if (i >= ROUNDS - SHARED)
 			peer_touch(p, PAGES);
 		else
 			ENSURE(vmstat("fpr_skip") == skipped, "a flush was skipped");
 		MUST(munmap(p, LENGTH));
 	}
-	ENSURE(vmstat("fpr_flush_local") - local >= ROUNDS - 1,
+	ENSURE(vmstat("fpr_flush_local") - local >= ROUNDS - SHARED,
 	       "%ld flushes were local", vmstat("fpr_flush_local") - local);
-	ENSURE(vmstat("fpr_skip") > skipped, "the last flush was not skipped");
+	/* Not all: frames get tags a moment after they are first left behind. */
+	ENSURE(vmstat("fpr_skip") > skipped, "no flush of the last was skipped");
 	received = vmstat("nr_tlb_remote_flush_received") - received;
 	ENSURE(received < ROUNDS / 10, "%ld shootdowns", received);
 }

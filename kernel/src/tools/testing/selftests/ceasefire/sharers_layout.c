@@ -59,12 +59,13 @@ static void print_one(void *arg)
 
 static int program(const char *mode)
 {
-	struct worker w[2];
+	/* The workers look at them until the program is gone. */
+	static struct worker w[2];
 	int i;
 
 	if (!strcmp(mode, "--alone")) {
-		print_mapped("\n");
-		print_mapped("\n");
+		print_mapped((char *)"\n");
+		print_mapped((char *)"\n");
 		return 0;
 	}
 	for (i = 0; i < 2; i++)
@@ -74,8 +75,9 @@ static int program(const char *mode)
 		return 0;
 	}
 	for (i = 0; i < 4; i++)
-		worker_run(&w[i % 2], print_mapped, i % 2 ? "\n2: " : "\n1: ");
-	print_mapped("\nmain: ");
+		worker_run(&w[i % 2], print_mapped,
+			   (char *)(i % 2 ? "\n2: " : "\n1: "));
+	print_mapped((char *)"\nmain: ");
 	return 0;
 }
 
