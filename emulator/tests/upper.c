@@ -238,7 +238,7 @@ static void upper_levels(void)
 		replace(level, va, new);
 		expect_eq(read8(va), old);
 		expect_eq(N(TRANSIENT), 1);
-		invlpg(KVA);
+		invlpg(va);
 		expect_eq(read8(va), new);
 	}
 }

@@ -57,8 +57,10 @@ static TLBCheckCachedWalk *walk_slot(TLBCheckVCPU *v, unsigned tag,
                                      uint64_t key)
 {
     uint64_t h = (key ^ (uint64_t)tag << 52) * 0x9e3779b97f4a7c15ull;
+    unsigned n = tlb_check_upper ?: TLB_CHECK_CACHED_WALKS;
 
-    return &v->walks[(h >> 32) % (tlb_check_upper ?: TLB_CHECK_CACHED_WALKS)];
+    /* By the upper bits, which the tag is in. */
+    return &v->walks[(h >> 32) * n >> 32];
 }
 
 static bool slot_holds(const TLBCheckVCPU *v, const TLBCheckCachedWalk *w,
