@@ -3,7 +3,7 @@
  * counters.c - the kernel's counters of shootdowns, of reclaim, of NUMA balancing and of FPR
  *
  * What: all nr_tlb_*, fpr_*, latr_*, sharers_*, pgscan_*, pgsteal_* and allocstall_*
- *       lines of /proc/vmstat, those of what NUMA balancing does, and the sum of the TLB
+ *       lines of /proc/vmstat, page faults, what NUMA balancing does, and the sum of the TLB
  *       line of /proc/interrupts as "interrupts_tlb". No list of names: what the
  *       kernel has is what is reported.
  * Who:  all benchmark programs, before and after each sample.
@@ -45,6 +45,7 @@ static void read_vmstat(struct counters *counters)
 		    strncmp(name, "numa_pages_", 11) == 0 ||
 		    strncmp(name, "numa_pte_", 9) == 0 ||
 		    strncmp(name, "numa_huge_", 10) == 0 ||
+		    strcmp(name, "pgfault") == 0 ||
 		    strncmp(name, "pgscan_", 7) == 0 ||
 		    strncmp(name, "pgsteal_", 8) == 0 ||
 		    strncmp(name, "allocstall_", 11) == 0)

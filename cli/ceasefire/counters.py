@@ -5,6 +5,7 @@ The names of the counters of a mechanism are taken from /proc/vmstat itself, so 
 with more of them needs no newer tool. Parsing takes text and is apart from reading, for the tests.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,13 +19,18 @@ RECEIVED = "nr_tlb_remote_flush_received"
 SENT = "nr_tlb_remote_flush"
 SKIPPED = modes.FPR.skipped
 INTERRUPTS = "tlb_interrupts"
+# Page faults; regions that a CPU came to (sharers); what page tables took, in samples.
+FAULTS = "pgfault"
+FILLS = "sharers_fill"
+TABLES = "page_tables_kib"
 
 SYSFS = modes.SYSFS
 VMSTAT = Path("/proc/vmstat")
 _INTERRUPTS = Path("/proc/interrupts")
 _PREFIXES = ("nr_tlb_", *(mechanism.prefix for mechanism in modes.MECHANISMS))
-# What NUMA balancing does; of interest to benchmarks only.
-_BALANCING = ("numa_hint_", "numa_pages_", "numa_pte_", "numa_huge_")
+# What NUMA balancing does, and page faults; of interest to benchmarks only.
+_OF_SAMPLES = ("numa_hint_", "numa_pages_", "numa_pte_", "numa_huge_", FAULTS)
+_TABLE_PAGES = "nr_page_table_pages"
 _NUMBER = re.compile(r"[0-9]{1,20}")
 # As in /proc/PID/status, smaps and meminfo.
 _SIZE = re.compile(r"(\w+):\s+([0-9]{1,20}) kB")
@@ -109,8 +115,14 @@ def available(prefixes: tuple[str, ...] = _PREFIXES) -> dict[str, int]:
 
 
 def of_samples() -> dict[str, int]:
-    """Read what a sample of a benchmark records: the same, and what NUMA balancing does."""
-    return available((*_PREFIXES, *_BALANCING))
+    """Read what a sample of a benchmark records: the same, NUMA balancing, and page faults."""
+    return available((*_PREFIXES, *_OF_SAMPLES))
+
+
+def page_tables_kib() -> int:
+    """Read how much memory the page tables of all processes take now."""
+    found = parse_vmstat(VMSTAT.read_text(encoding="ascii"), (_TABLE_PAGES,))
+    return found.get(_TABLE_PAGES, 0) * (os.sysconf("SC_PAGE_SIZE") // 1024)
 
 
 def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

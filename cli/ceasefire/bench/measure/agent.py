@@ -6,7 +6,8 @@ for what it runs on before them. Nothing else goes to standard output. A command
 a sample with `failed`, and the next one goes on.
 
 What a sample counts: if the last line that a command prints is a JSON object with `counters`,
-those, else what all counters moved by while the command ran. A metric may be a counter then.
+those, else what all counters moved by while the command ran. A metric may be a counter then. What
+page tables took is seen from here, a few times a second.
 """
 
 import contextlib
@@ -35,6 +36,8 @@ from ceasefire.text import lines_of, shown
 
 _ERROR_LINES = 3
 _KEPT = 1 << 20
+# Seconds between two looks at what page tables take.
+_LOOK_EVERY = 0.25
 # Kept as they are printed, if they are.
 _LATENCY = ("latency_ns", "histogram")
 
@@ -148,10 +151,9 @@ def run(command: str, work: Path, timeout: float) -> Done:
             start_new_session=True,
         )
         status: int | None = None
+        tables = Tables()
         try:
-            status = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            pass
+            status = _wait(process, timeout, tables)
         finally:
             seconds = time.monotonic() - begin
             after = counters.of_samples()
@@ -160,8 +162,33 @@ def run(command: str, work: Path, timeout: float) -> Done:
             process.wait()
         out.seek(0)
         digest = hashlib.file_digest(out, "sha256").hexdigest()[:16]
-        moved = counters.difference(before, after)
+        moved = {**counters.difference(before, after), counters.TABLES: tables.most()}
         return Done(status, _end_of(out), _end_of(err), digest, seconds, moved)
+
+
+class Tables:
+    """What page tables take at most while something runs, beyond what they took before."""
+
+    def __init__(self) -> None:
+        self._before = self._most = counters.page_tables_kib()
+
+    def look(self) -> None:
+        """Look how much it is now."""
+        self._most = max(self._most, counters.page_tables_kib())
+
+    def most(self) -> int:
+        """Return the most that was seen, in KiB."""
+        return self._most - self._before
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, tables: Tables) -> int | None:
+    """Wait for the end of a command; return its status, None if it did not end in time."""
+    end = time.monotonic() + timeout
+    while (left := end - time.monotonic()) > 0:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(min(left, _LOOK_EVERY))
+        tables.look()
+    return None
 
 
 def _end_of(file: IO[bytes]) -> bytes:

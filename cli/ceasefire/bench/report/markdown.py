@@ -15,9 +15,10 @@ from ceasefire import modes
 from ceasefire.bench.catalog.spec import BASELINE, load_all
 from ceasefire.bench.figures import paper
 from ceasefire.bench.figures.compare import Comparison, Interval, Shootdowns, comparisons
+from ceasefire.bench.figures.copies import copies
 from ceasefire.bench.figures.ideal import lost
 from ceasefire.bench.report import charts
-from ceasefire.bench.report.table import ratio_text
+from ceasefire.bench.report.table import COSTS, costs_text, ratio_text
 from ceasefire.bench.results.store import Results
 from ceasefire.errors import Failure, UsageError
 from ceasefire.files import write_whole
@@ -25,6 +26,8 @@ from ceasefire.text import shown
 
 # What a text means when it names no mode.
 _MODE = modes.FPR.name
+# The mechanism whose CPUs have tables of their own.
+_COPYING = "sharers"
 # Decimals of a number of shootdowns.
 _DECIMALS = 5
 
@@ -199,6 +202,26 @@ class Figures:
         return "\n".join(
             [table_text(head, rows), *(["", f"Failed: {'; '.join(failed)}."] if failed else [])]
         )
+
+    def copies(self, results: str, benchmarks: Sequence[str] | None = None) -> str:
+        """Return what sharers cost: a line for each benchmark and number of CPUs.
+
+        benchmarks: only these. The mode is named where it is not sharers alone.
+        """
+        known = {c.benchmark for c in self._chosen(results, benchmarks)}
+        rows = [
+            [
+                f"`{c.benchmark}`" + ("" if c.mode == _COPYING else f", {c.mode}"),
+                str(c.cpus),
+                f"{c.fills:.5f}",
+                *costs_text(c),
+            ]
+            for c in copies(self._results[results])
+            if c.benchmark in known
+        ]
+        if not rows:
+            raise Failure(f"results '{results}': no CPU had tables of its own")
+        return table_text(["", "CPUs", "fills for each operation", *COSTS], rows)
 
     def paper(self, results: str | None = None, mode: str = paper.FPR.mode) -> str:
         """Return a table of what a paper measured, beside ours. results: all without.

@@ -19,6 +19,7 @@ from ceasefire import __version__, modes
 from ceasefire.bench.catalog.spec import BASELINE
 from ceasefire.bench.figures import paper
 from ceasefire.bench.figures.compare import Comparison, Interval, comparisons
+from ceasefire.bench.figures.copies import Copies, copies
 from ceasefire.bench.figures.ideal import lost
 from ceasefire.bench.figures.paper import FEW_ROUNDS, rounds_text
 from ceasefire.bench.latency import added
@@ -81,6 +82,7 @@ def render(results: Sequence[Results]) -> str:
         compared = comparisons(result)
         said += notes(result, compared)
         facts = paper.facts(result.suite)
+        costs = copies(result)
         for name in dict.fromkeys(c.benchmark for c in compared):
             own = [c for c in compared if c.benchmark == name]
             about = facts.get(name, {})
@@ -98,6 +100,7 @@ def render(results: Sequence[Results]) -> str:
                     own,
                     pictures(name, own, result),
                     papers=tuple(p for p, line in beside.items() if line is not None),
+                    costs=[c for c in costs if c.benchmark == name],
                 )
             )
             summary += [{**summary_row(c, about), "anchor": anchor} for c in own if works(c.mode)]
@@ -137,14 +140,18 @@ def section(
     drawn: Sequence[Picture],
     *,
     papers: tuple[paper.Paper, ...],
+    costs: Sequence[Copies] = (),
 ) -> Section:
-    """Return what is said of a benchmark. papers: whose tables have it."""
+    """Return what is said of a benchmark. papers: whose tables have it. costs: of sharers."""
     return Section(
         anchor=anchor,
         name=name,
         title=str(about.get("title", name)),
         pictures=tuple(drawn),
-        verdicts=tuple(verdict(c, about) for c in compared),
+        verdicts=(
+            *(verdict(c, about) for c in compared),
+            *(f"{c.cpus} CPUs, {mode_text(c.mode)}: {c.text()}." for c in costs),
+        ),
         papers=papers,
         trouble=tuple(text for c in compared for text in troubles(c)),
     )

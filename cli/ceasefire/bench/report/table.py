@@ -8,9 +8,12 @@ from collections.abc import Sequence
 
 from ceasefire import modes
 from ceasefire.bench.figures.compare import Comparison, Interval, settled
+from ceasefire.bench.figures.copies import Copies
 from ceasefire.bench.results.store import Results
 from ceasefire.output import say
 from ceasefire.tables import print_table
+
+COSTS = ("faults, off", "in the mode", "page tables, off, KiB", "in the mode, KiB")
 
 
 def show(found: Results, compared: Sequence[Comparison], against: str) -> int:
@@ -36,6 +39,25 @@ def show(found: Results, compared: Sequence[Comparison], against: str) -> int:
     for note in notes(found, compared):
         say(note)
     return 1 if any(c.wrong or c.different or c.failed for c in compared) else 0
+
+
+def show_copies(found: Sequence[Copies]) -> None:
+    """Print what sharers cost, if there is anything of it."""
+    if not found:
+        return
+    print_table(
+        ("benchmark", "CPUs", "mode", "fills", *COSTS),
+        [[c.benchmark, str(c.cpus), c.mode, f"{c.fills:.5f}", *costs_text(c)] for c in found],
+        numbers_from=3,
+        title="What each CPU's own tables cost: fills and faults for each operation",
+    )
+
+
+def costs_text(c: Copies) -> list[str]:
+    """Return page faults and page tables, off and in the mode, under the heads COSTS."""
+    faults = [f"{value:.4f}" for value in c.faults] if c.faults is not None else ["-", "-"]
+    tables = [f"{value:,}" for value in c.tables] if c.tables is not None else ["-", "-"]
+    return [*faults, *tables]
 
 
 def _received(c: Comparison) -> list[str]:

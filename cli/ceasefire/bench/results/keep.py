@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ceasefire.counters import INTERRUPTS, RECEIVED
+from ceasefire.counters import FAULTS, FILLS, INTERRUPTS, RECEIVED, TABLES
 
 _HOST = (
     "date",
@@ -33,6 +33,8 @@ _ENVIRONMENT = ("kernel", "cpu", "cpus", "memory_kib", "fpr", "mechanisms")
 _SAMPLE = ("benchmark", "mode", "round", "metrics", "operations", "wrong", "output", "latency_ns")
 # The first of them that a kernel has is what it says of shootdowns received.
 _COUNTERS = (RECEIVED, INTERRUPTS, "interrupts_tlb")
+# What sharers cost, of benchmarks in which they did something.
+_COSTS = (FILLS, FAULTS, TABLES)
 _REASON = 200
 
 Record = dict[str, Any]
@@ -63,6 +65,7 @@ def kept(lines: Iterable[str]) -> str:
         for s in samples
     }
     counting = {id(sample) for sample in last.values()}
+    filled = {s["benchmark"] for s in last.values() if s.get("counters", {}).get(FILLS)}
     suite = _picked(suite, _SUITE)
     suite["benchmarks"] = {
         name: {key: about[key] for key in _BENCHMARK if key in about}
@@ -77,7 +80,7 @@ def kept(lines: Iterable[str]) -> str:
         kind = str(host.get("kernel_kind", ""))
         found.append({**_picked(host, _HOST), **({"kernel_kind": Path(kind).name} if kind else {})})
         found += [_picked(environment, _ENVIRONMENT)] if environment else []
-        found += [_sample(s, added.get(id(s), []), suite) for s in own]
+        found += [_sample(s, added.get(id(s), []), suite, filled) for s in own]
     return "".join(json.dumps(record) + "\n" for record in found)
 
 
@@ -101,12 +104,16 @@ def _picked(record: Mapping[str, Any], names: Iterable[str]) -> Record:
     return {**head, **{name: record[name] for name in names if name in record}}
 
 
-def _sample(sample: Record, histogram: list[list[int]], suite: Mapping[str, Any]) -> Record:
+def _sample(
+    sample: Record, histogram: list[list[int]], suite: Mapping[str, Any], filled: set[str]
+) -> Record:
     found = _picked(sample, _SAMPLE)
     if "failed" in sample:
         return {**found, "failed": str(sample["failed"])[:_REASON]}
     if suite.get("benchmarks", {}).get(sample["benchmark"], {}).get("verify") != "same":
         found.pop("output", None)  # nobody compares it
     counters = sample.get("counters", {})
-    found["counters"] = dict([(name, counters[name]) for name in _COUNTERS if name in counters][:1])
+    names = [name for name in _COUNTERS if name in counters][:1]
+    names += [name for name in _COSTS if name in counters and sample["benchmark"] in filled]
+    found["counters"] = {name: counters[name] for name in names}
     return {**found, "histogram": histogram} if histogram else found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ceasefire.bench.catalog.spec import BASELINE
-from ceasefire.bench.figures import compare, ideal
+from ceasefire.bench.figures import compare, copies, ideal
 from ceasefire.bench.report import markdown, page
 from ceasefire.bench.report import table as tables
 from ceasefire.bench.results import store
@@ -62,6 +62,7 @@ def table(folder: Path, against: str = BASELINE) -> int:
     if not compared:
         raise Failure(f"{folder} has nothing to compare with mode {against} yet")
     status = tables.show(found, compared, against)
+    tables.show_copies(copies.copies(found) if against == BASELINE else [])
     near = ideal.reached(found) if against == BASELINE else []
     if near:
         rows = [
