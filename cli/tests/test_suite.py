@@ -101,10 +101,15 @@ def test_shipped_suites_of_a_mechanism_choose_their_modes() -> None:
     _, found = spec.load_all()
     assert found["latr"].modes == ("off", "fpr", "latr")
     assert found["numa"].modes == ("off", "latr")
+    sharers = [suite for name, suite in found.items() if name.startswith("sharers")]
+    assert len(sharers) == 3 and {suite.modes for suite in sharers} == {("off", "sharers")}
     for bench in found["numa"].benchmarks:
         assert bench.numa == 2
         paths = [metric.path for metric in bench.metrics]
         assert {"counters.numa_pages_migrated", "counters.numa_hint_faults"} <= set(paths)
+
+
+_ALLOCATORS = ("glibc", "jemalloc", "tcmalloc", "mimalloc")
 
 
 def test_shipped_grids_are_complete() -> None:
@@ -117,6 +122,12 @@ def test_shipped_grids_are_complete() -> None:
     tests += [f"{kind}{n}" for kind in ("page_fault", "tlb_flush") for n in (1, 2, 3)]
     assert {f"scale-{t}{by}" for t in tests for by in ("", "-processes")} == inside["scale"]
     assert {f"munmap-peers-{n}" for n in (1, 8, 32, 64, 512)} <= inside["latr"]
+    own = ("munmap", "file", "dontneed", "free", "protect", "copy")
+    loops = [f"own-{op}-{place}" for op in own for place in ("near", "apart")]
+    loops += [f"shared-{op}" for op in own if op != "file"]
+    loads = [f"malloc-{load}-{a}" for load in ("own", "handover", "threads") for a in _ALLOCATORS]
+    assert {*loops, *loads, "cow"} == inside["sharers"]
+    assert all(benchmarks[name].cpus == (2, 8, 16, 64) for name in loops)
     victim = benchmarks["munmap-victim"]
     assert victim.metrics[0].name == "compute" and "ideal-compute" in victim.modes()
 
@@ -230,6 +241,15 @@ def test_options_choose_modes(suites: Path) -> None:
         assert run.chosen_modes(suite, run_options(*words)) == chosen
     with pytest.raises(UsageError, match="'fast' is none of off, fpr, read, stock"):
         run.chosen_modes(suite, run_options("--modes", "fast"))
+
+
+def test_quick_is_one_round_of_each_on_a_small_guest() -> None:
+    suite = spec.choose(["own-copy-near", "shared-copy", "go"])
+    quick = run._once(suite, chosen=False)
+    assert (quick.rounds, quick.seconds) == (1, 1.0)
+    assert {bench.cpus for bench in quick.benchmarks} == {(2,)}
+    assert {bench.name for bench in quick.benchmarks} == {b.name for b in suite.benchmarks}
+    assert run._once(suite, chosen=True).benchmarks == suite.benchmarks
 
 
 def test_a_suite_chooses_modes_unless_the_options_do(suites: Path) -> None:
@@ -616,7 +636,6 @@ def test_verbs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     "words",
     [
         ["run", "nothing"],
-        ["run", "--quick", "munmap-1"],
         ["run", "--rounds", "0"],
         ["run", "--seconds", "1e9"],
         ["run", "--dir", "/tmp"],

@@ -14,12 +14,15 @@ from ceasefire.errors import Failure, UsageError
 from ceasefire.output import progress
 from ceasefire.vm.spec import ACCELERATORS
 
+# Less, and some programs under test count whole seconds.
+_QUICK_SECONDS = 1.0
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `bench run`."""
     add = parser.add_argument
     add("name", nargs="*", metavar="NAME", help="a suite, or benchmarks (default: default)")
-    add("--quick", action="store_true", help="the suite `quick` (`bench list`: how long it takes)")
+    add("--quick", action="store_true", help="one round, small guests; without NAME: suite `quick`")
     add("--rounds", type=int, metavar="N", help="samples of each mode (default: the suite's)")
     add("--seconds", type=float, metavar="S", help="length of a sample (default: the suite's)")
     add("--cpus", metavar="LIST", help="only guests with so many CPUs")
@@ -45,9 +48,10 @@ def add_where(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Measure, then show what came of it."""
+    suite = spec.choose(args.name or ["quick" if args.quick else "default"])
     if args.quick and args.name:
-        raise UsageError("--quick is a suite of its own: leave the names out")
-    suite = _changed(spec.choose(args.name or ["quick" if args.quick else "default"]), args)
+        suite = _once(suite, chosen=bool(args.cpus))
+    suite = _changed(suite, args)
     cpus = options.numbers("--cpus", args.cpus, 1, options.MAX_CPUS) if args.cpus else []
     if not schedule.boots(suite, cpus=cpus):
         raise UsageError(f"--cpus {args.cpus}: no benchmark of the suite wants such a guest")
@@ -100,6 +104,17 @@ def measure(
     except KeyboardInterrupt:
         progress(f"interrupted; to go on: the same command with --out {folder.path}")
         raise
+
+
+def _once(suite: spec.Suite, *, chosen: bool) -> spec.Suite:
+    """Return a suite that shows whether all of it runs, and nothing else.
+
+    chosen: the user has said with how many CPUs, else with as few as there are.
+    """
+    small = tuple(
+        bench if chosen else replace(bench, cpus=(min(bench.cpus),)) for bench in suite.benchmarks
+    )
+    return replace(suite, benchmarks=small, rounds=1, seconds=_QUICK_SECONDS)
 
 
 def _changed(suite: spec.Suite, args: argparse.Namespace) -> spec.Suite:
