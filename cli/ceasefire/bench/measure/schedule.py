@@ -19,6 +19,8 @@ from ceasefire.bench.results.store import Key
 # Start, run-in and end of a sample, on top of its window; boot of a guest.
 _OVERHEAD = 1.0
 _BOOT = 5.0
+# How long a server may take to start and to end, beside that.
+_SERVER = 30.0
 PATIENCE = 10.0
 # Rounds in a boot when boots of two kernels alternate.
 _ROUNDS_A_BOOT = 2
@@ -125,7 +127,7 @@ def tasks(boot: Boot, window: float, values: Mapping[str, str]) -> list[Task]:
             runs_as="+".join(m.name for m in bench.runs_as(mode).mechanisms) or BASELINE,
             metrics={metric.name: metric.path for metric in bench.metrics},
             operations=bench.operations,
-            timeout=PATIENCE * (window + _OVERHEAD) + 60,
+            timeout=PATIENCE * (window + _OVERHEAD + _SERVER),
         )
         for bench, mode, number in boot.samples
     ]
