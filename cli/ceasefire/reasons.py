@@ -188,6 +188,13 @@ WORDS = {
 
 # Counters that answer no question of a group, in words.
 NAMES = {
+    "sharers_all_whole": "of the flushes for all CPUs: of all memory, as at fork",
+    "sharers_all_long": "of the flushes for all CPUs: of more than 4 TiB",
+    "sharers_all_stopped": "of the flushes for all CPUs: of programs that had lost their notes",
+    "sharers_defer": "pages that reclaim has asked only some CPUs for",
+    "sharers_place": "mappings that were placed beside others of their thread",
+    "sharers_granule": "pieces of 8 MiB that a thread got for them",
+    "sharers_whole": "times that a CPU has noted a whole GiB",
     "sharers_fill": "regions of 2 MiB that a CPU has noted",
     "sharers_fill_only": "page faults for that alone",
     "sharers_fill_race": "regions that were gone meanwhile",

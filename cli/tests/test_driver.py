@@ -166,11 +166,14 @@ def test_table_of_what_each_job_takes(
         host_job(boots, name="x/slow", format="status"),
     ]
     assert run_all(jobs, verbose=False) == 0
-    *_, head, first, second, both, last = capsys.readouterr().out.splitlines()
+    *_, head, first, second, both, clock, last = capsys.readouterr().out.splitlines()
     assert head.split() == ["seconds", "guests", "job"]
     assert (first.split()[1:], second.split()[1:]) == (["1", "x/slow"], ["0", "x/quick"])
     assert float(first.split()[0]) >= 3 > float(second.split()[0])
     assert both.split()[1:] == ["1", "all,", "some", "beside", "others"]
+    assert clock.split()[1:] == ["on", "the", "clock"]
+    # The two ran beside each other, or one after the other.
+    assert float(clock.split()[0]) >= 3
     assert last == "2 passed, 0 failed"
 
 

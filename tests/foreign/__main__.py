@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--brief", action="store_true", help="run without it only what complains with it"
     )
-    parser.add_argument("--with", dest="arm", default="fpr", help="fpr (default) or latr")
+    parser.add_argument("--with", dest="arm", default="fpr", help="fpr (default), latr or sharers")
     parser.add_argument("suite", help="mm-selftests or stress-ng")
     parser.add_argument("test", nargs="*", help="some of its tests (default: all)")
     args = parser.parse_intermixed_args(argv)
@@ -78,7 +78,7 @@ def compare(
         if known is not None:
             trouble = judge.otherwise(forced, trouble, known.says, known.marks)
         if not forced.skipped:
-            trouble += judge.unusable(arm, without, forced, maps=name in suite.maps)
+            trouble += judge.unusable(arm, without, forced, maps=arm.mapping and name in suite.maps)
         for line in report(name, arm, without, forced, trouble):
             say(f"# {line}")
         if known is not None and not trouble:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The arms of a comparison: the mechanisms that can be forced on for programs that know of none.
 
-FPR is asked for by a program that becomes the one under test, fpr_force. LATR is for all programs
-that are executed while its switch says `always`, so that is set for the time of a run.
+FPR is asked for by a program that becomes the one under test, fpr_force. LATR and Sharers are for
+all programs that are executed while their switch says `always`, so that is set for the time of a
+run. A program without threads has nothing of Sharers.
 """
 
 import shutil
@@ -19,7 +20,8 @@ class Arm:
     """One mechanism.
 
     used: the counter that says whether it did anything. columns: those that a table shows. program:
-    it comes before the words of a command. always: the word for its switch during a run.
+    it comes before the words of a command. always: the word for its switch during a run. mapping:
+    whatever maps files uses it.
     """
 
     mechanism: modes.Mechanism
@@ -27,6 +29,7 @@ class Arm:
     columns: tuple[str, ...]
     program: str = ""
     always: str = ""
+    mapping: bool = True
 
     @property
     def name(self) -> str:
@@ -75,6 +78,19 @@ ARMS = (
         "latr_skip",
         ("latr_skip", "latr_skip_pages", "fpr_park", "fpr_tick_flush", "latr_late"),
         always="always",
+    ),
+    Arm(
+        modes.SHARERS,
+        "sharers_fill",
+        (
+            "sharers_fill",
+            "sharers_flush_local",
+            "sharers_flush_remote",
+            "sharers_flush_all",
+            "sharers_unconfine",
+        ),
+        always="always",
+        mapping=False,
     ),
 )
 
