@@ -67,6 +67,8 @@ static void take_offline(const char *counter)
 	size_t inside = frames_in_block(frames, PAGES, block);
 
 	drains = vmstat(counter);
+	/* Linux says so of each page that somebody holds for the moment, and tries again. */
+	ktap_expect_log("page dumped because: migration failure");
 	ENSURE(block_offline(block),
 	       "block %ld, with %zu of the frames, does not go offline: %m",
 	       block, inside);

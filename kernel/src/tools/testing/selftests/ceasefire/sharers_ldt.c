@@ -37,17 +37,18 @@ static struct {
 	uint32_t word;
 } ask;
 
+/* As the kernel has it, whatever the processor needs. */
 static bool has_pti(void)
 {
-	FILE *f = fopen("/sys/devices/system/cpu/vulnerabilities/meltdown", "re");
-	char line[64] = "";
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[8192];
+	bool found = false;
 
-	if (f) {
-		if (!fgets(line, sizeof(line), f))
-			line[0] = 0;
-		fclose(f);
-	}
-	return strstr(line, "PTI");
+	ENSURE(f, "/proc/cpuinfo: %m");
+	while (!found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, "flags", 5) && strstr(line, " pti ");
+	fclose(f);
+	return found;
 }
 
 /* The LDT has one entry, which leads to a word. */
