@@ -114,5 +114,7 @@ int main(int argc, char **argv)
 		{ "copied_by_child", copied_by_child, 0 },
 	};
 
+	/* So that no case has been on another CPU before: that would be asked, too. */
+	pin_to_cpu(0);
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
 }

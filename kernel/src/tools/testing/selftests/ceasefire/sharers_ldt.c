@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <asm/ldt.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,6 +62,19 @@ static void set_ldt(unsigned int number)
 	};
 
 	MUST(syscall(SYS_modify_ldt, 1, &desc, sizeof(desc)));
+}
+
+/* The next LDT has to be in another page than those that were freed. */
+static void eat_pages(void)
+{
+	static char page[2 * PAGE];
+	static int eater[2];
+
+	if (!eater[1]) {
+		MUST(pipe(eater));
+		MUST(fcntl(eater[1], F_SETPIPE_SZ, (int)MIB));
+	}
+	MUST(write(eater[1], page, sizeof(page)));
 }
 
 static uint32_t word_of_segment(bool sleep)
@@ -171,6 +185,7 @@ static void replaced(void)
 	for (i = 0; i < LDTS; i++) {
 		set_ldt(i);
 		expect(i, false);
+		eat_pages();
 	}
 }
 
