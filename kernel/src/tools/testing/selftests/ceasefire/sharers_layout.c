@@ -295,7 +295,7 @@ static void fill(uintptr_t from, uintptr_t to)
 static void settled(void)
 {
 	const size_t pages = 1024, piece = 256;
-	uintptr_t top, old;
+	uintptr_t top, first, old;
 	size_t checked = 0;
 	struct tfile f;
 	long settles;
@@ -307,14 +307,17 @@ static void settled(void)
 	file_make(&f, ON_TMPFS, pages, OLD);
 	top = (uintptr_t)map_pages(1);
 	peer_start(1);
+	/* The first one, above which the arena ends within 2 MiB. */
+	p = fpr_map(&f, 0, pages, PROT_READ, MAP_SHARED);
+	first = (uintptr_t)p;
+	fpr_unmap(p, pages);
 	old = (uintptr_t)leave_stale(&f, 0, pages, PROT_READ, MAP_SHARED, OLD);
-	/* The arena ends within two MiB above. */
-	fill(old + pages * PAGE + REGION, top - 16 * GIB);
-	fill(4 * GIB, old - 2 * REGION);
+	fill(first + pages * PAGE + REGION, top - 16 * GIB);
+	fill(4 * GIB, old - 2 * GRANULE);
 	settles = vmstat("fpr_va_flush");
 	for (;;) {
 		p = map_pages(piece);
-		PREMISE((uintptr_t)p < old + pages * PAGE + REGION,
+		PREMISE((uintptr_t)p < first + pages * PAGE + REGION,
 			"placed at %p, not near %lx", p, old);
 		if ((uintptr_t)p < old)
 			break;
