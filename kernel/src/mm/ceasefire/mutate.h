@@ -131,7 +131,6 @@
 	M(sharers_leave_unflushed)	\
 	M(sharers_ldt_unseen)	\
 	M(sharers_ldt_narrow)	\
-	M(sharers_unloaded)	\
 	M(sharers_tables_stay)	\
 	M(sharers_defer_unasked)	\
 	M(sharers_defer_undone)	\

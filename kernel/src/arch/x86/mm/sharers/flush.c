@@ -88,13 +88,13 @@ static void sharers_ask(struct sharers *s, struct sharers_flush *f,
 }
 
 /*
- * Does this CPU run the process? It may be left in mm_cpumask, and flush for a process
- * of somebody else; or it was lazy, and has let go of the process since it was asked. Then
- * it has done nothing yet, and finds that out when it comes back.
+ * Has this CPU the process loaded still? A thread of the kernel that flushes for it, in lazy
+ * mode, may have been interrupted since for tables that go, and has let go of it then. What
+ * it would flush now is its own; it has done nothing yet, and finds that out when it comes
+ * back to the process.
  */
 static bool sharers_is_loaded(struct mm_struct *mm)
 {
-	CF_MUTATION(sharers_unloaded, return true);
 	return this_cpu_read(cpu_tlbstate.loaded_mm) == mm;
 }
 

@@ -263,7 +263,6 @@ void __sharers_exit_end(struct mm_struct *mm)
 	unsigned int i, nr;
 
 	CF_MUTATION(sharers_tables_stay, return);
-	WRITE_ONCE(s->stopped, true);
 	/* More can be made by a work item that is late; those lead nowhere. */
 	raw_spin_lock_irq(&s->lock);
 	nr = s->nr;
@@ -271,6 +270,7 @@ void __sharers_exit_end(struct mm_struct *mm)
 	for (i = 0; i < nr; i++)
 		sharers_cpu_cut(s->slots[i]);
 	flush_tlb_mm_range(mm, 0, TLB_FLUSH_ALL, PAGE_SHIFT, true);
+	WRITE_ONCE(s->stopped, true);
 	for (i = 0; i < nr; i++)
 		sharers_cpu_empty(mm, s->slots[i]);
 	sharers_gibs_free(s);
