@@ -89,7 +89,7 @@ SHARERS = Mechanism(
     "",
     asked=True,
     words=("never", "ask"),
-    narrowed=("sharers_flush_local", "sharers_flush_remote"),
+    narrowed=("sharers_flush_local", "sharers_flush_remote", "sharers_defer"),
     obstacle=copies.obstacle,
 )
 MECHANISMS = (FPR, LATR, SHARERS)

@@ -20,7 +20,10 @@ _SWITCH_ON = f"echo 1 > {SYSFS}/fpr/enabled"
 
 @dataclass(frozen=True)
 class Group:
-    """One question: the title of its table, its good answer, how the names of the others begin."""
+    """One question: the title of its table, its good answer, how the names of the others begin.
+
+    good: "" where there is no good answer.
+    """
 
     name: str
     title: str
@@ -48,6 +51,7 @@ GROUPS = (
         SHARERS.narrowed[0],
         SHARERS.prefix + "flush_",
     ),
+    Group("everybody", "why such flushes went to all CPUs", "", SHARERS.prefix + "all_"),
 )
 
 # counter: what happened, what to do
@@ -181,16 +185,19 @@ WORDS = {
         "if threads share none of it: keep what each uses 2 MiB apart",
     ),
     "sharers_flush_all": (
-        "all CPUs: not a range but all memory, as at fork and exit, or switched off meanwhile",
-        f"if often: `cat {SYSFS}/sharers/enabled` says whether it is on",
+        "all CPUs that run the program",
+        f"{_NOTHING}: without Sharers each flush goes there",
+    ),
+    "sharers_all_whole": ("all memory, as at fork and exit", _NOTHING),
+    "sharers_all_long": ("a range of more than 4 TiB", "change it in parts"),
+    "sharers_all_stopped": (
+        "the end of a process, or it was switched off meanwhile",
+        f"if often: echo ask > {SYSFS}/sharers/enabled, and start it again",
     ),
 }
 
 # Counters that answer no question of a group, in words.
 NAMES = {
-    "sharers_all_whole": "of the flushes for all CPUs: of all memory, as at fork",
-    "sharers_all_long": "of the flushes for all CPUs: of more than 4 TiB",
-    "sharers_all_stopped": "of the flushes for all CPUs: of programs that had lost their notes",
     "sharers_defer": "pages that reclaim has asked only some CPUs for",
     "sharers_place": "mappings that were placed beside others of their thread",
     "sharers_granule": "pieces of 8 MiB that a thread got for them",

@@ -69,6 +69,8 @@ def test_to_whom_flushes_went(no_gauges: None, monkeypatch: pytest.MonkeyPatch) 
         "sharers_flush_remote": 30,
         "sharers_flush_local": 969,
         "sharers_flush_all": 1,
+        "sharers_all_whole": 1,
+        "sharers_all_long": 0,
         "sharers_fill": 40,
         "sharers_fill_only": 0,
     }
@@ -83,10 +85,15 @@ def test_to_whom_flushes_went(no_gauges: None, monkeypatch: pytest.MonkeyPatch) 
     assert "sharers_fill_only" not in title
     for name, share in (("remote", "3.0"), ("local", "96.9"), ("all", "0.1")):
         assert re.search(rf" sharers_flush_{name} +\d+ +{share} %$", table, re.MULTILINE)
+    # Why it was all is a question of its own.
+    _, _, table = table.partition("why such flushes went to all CPUs\n")
+    assert re.search(r"^all memory, as at fork .* sharers_all_whole +1 +100\.0 %$", table, re.M)
+    assert "sharers_all_long" not in table
     assert max(map(len, text.splitlines())) <= 80
     record = json.loads(report(as_json=True))
     assert [r["counter"] for r in record["reasons"]] == [
-        f"sharers_flush_{n}" for n in ("remote", "local", "all")
+        *(f"sharers_flush_{n}" for n in ("remote", "local", "all")),
+        "sharers_all_whole",
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ceasefire import modes
 from ceasefire.counters import RECEIVED, SENT
 from ceasefire.trial import report
 from ceasefire.trial.load import Load
@@ -116,6 +117,10 @@ NOTED = {
     "sharers_flush_local": 900,
     "sharers_flush_remote": 90,
     "sharers_flush_all": 1,
+    "sharers_all_whole": 1,
+    "sharers_all_long": 0,
+    "sharers_defer": 0,
+    "sharers_place": 3,
     "sharers_fill": 40,
     "sharers_fill_only": 30,
     "sharers_fill_race": 0,
@@ -148,6 +153,8 @@ def test_mode_that_skips_nothing_says_to_whom_flushes_went(
         "flushes to nobody else",
         "flushes to some CPUs",
         "flushes to all CPUs",
+        "- of all memory",
+        "mappings placed",
         "regions noted",
         "faults for that alone",
         "times without notes",
@@ -172,7 +179,7 @@ def test_what_the_first_mode_does_is_shown_too() -> None:
     assert table["flushes skipped"] == ["0 (0..0)", "998 (998..998)"]
 
 
-@pytest.mark.parametrize("counter", ["sharers_flush_local", "sharers_flush_remote"])
+@pytest.mark.parametrize("counter", modes.SHARERS.narrowed)
 def test_one_kind_of_narrow_flush_is_enough_for_a_ratio(counter: str) -> None:
     counts = {**dict.fromkeys(NOTED, 0), counter: 1}
     summary: Any = report.summary(noted(counts), replace(SETTING, modes=["off", "sharers"]))
@@ -182,7 +189,8 @@ def test_one_kind_of_narrow_flush_is_enough_for_a_ratio(counter: str) -> None:
 def test_program_without_a_second_thread_has_no_ratio_but_a_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = noted(dict.fromkeys(NOTED, 0))
+    # Its mappings are placed from the beginning on.
+    found = noted({**dict.fromkeys(NOTED, 0), "sharers_place": 9})
     out = told(found, capsys, modes=["off", "sharers"])
     assert "Sharers narrowed nothing, so there is no ratio of runtimes." in out
     assert "It begins with a second thread, as one alone interrupts nobody" in out

@@ -19,11 +19,17 @@ _FLUSHES = (
     ("flushes to some CPUs", "sharers_flush_remote"),
     ("flushes to all CPUs", "sharers_flush_all"),
 )
-# What that cost; shown if there was any.
+# Why some went to all, and what it all cost; shown if there was any.
 _NOTES = (
+    ("- of all memory", "sharers_all_whole"),
+    ("- of more than 4 TiB", "sharers_all_long"),
+    ("- at the end, or off", "sharers_all_stopped"),
+    ("put off by reclaim", "sharers_defer"),
+    ("mappings placed", "sharers_place"),
     ("regions noted", "sharers_fill"),
     ("faults for that alone", "sharers_fill_only"),
     ("regions gone too early", "sharers_fill_race"),
+    ("GiB noted at once", "sharers_whole"),
     ("regions left again", "sharers_leave"),
     ("times without notes", "sharers_unconfine"),
 )
@@ -183,7 +189,7 @@ def _tell_why_not(trial: Trial, mode: str) -> None:
     for group in reasons.GROUPS:
         found = reasons.table(group, medians)
         if found:
-            told |= group.good not in modes.SHARERS.narrowed
+            told |= not group.prefix.startswith(modes.SHARERS.prefix)
             print_table(reasons.COLUMNS, found, title=f"Each run: {group.title}", numbers_from=2)
     if narrow:
         say(_why_nothing_narrowed(medians))
@@ -199,7 +205,7 @@ def _tell_why_not(trial: Trial, mode: str) -> None:
 
 def _why_nothing_narrowed(medians: Mapping[str, int]) -> str:
     """Say why no flush went to fewer CPUs than all that run the program."""
-    if any(value for name, value in medians.items() if name.startswith(modes.SHARERS.prefix)):
+    if any(medians.get(name) for name in ("sharers_fill", "sharers_flush_all")):
         return "It noted what CPUs used, but the program did nothing that flushes a range."
     return (
         "It begins with a second thread, as one alone interrupts nobody: the program made none, "
