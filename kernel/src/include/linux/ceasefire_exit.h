@@ -138,6 +138,7 @@ static inline void latr_exec(struct mm_struct *mm) { }
 int sharers_prctl(unsigned long operation, unsigned long arg3,
 		  unsigned long arg4, unsigned long arg5);
 void __sharers_exec(struct mm_struct *mm);
+void __sharers_exit_end(struct mm_struct *mm);
 
 /* A new address space has no copies; that it wants them goes on. */
 static inline void sharers_mm_init(struct mm_struct *mm)
@@ -159,11 +160,19 @@ static inline void sharers_exec(struct mm_struct *mm)
 	__sharers_exec(mm);
 }
 
+/* The process is gone, though others may hold on to what is left of it. */
+static inline void sharers_exit_end(struct mm_struct *mm)
+{
+	if (unlikely(mm->context.sharers))
+		__sharers_exit_end(mm);
+}
+
 #else
 
 static inline void sharers_mm_init(struct mm_struct *mm) { }
 static inline void sharers_exec_secure(struct mm_struct *mm) { }
 static inline void sharers_exec(struct mm_struct *mm) { }
+static inline void sharers_exit_end(struct mm_struct *mm) { }
 
 #endif /* CONFIG_CEASEFIRE_SHARERS */
 

@@ -29,7 +29,6 @@ bool __sharers_defer(struct cpumask *cpus, struct mm_struct *mm,
 bool __sharers_defer_finish(struct mm_struct *mm);
 bool __sharers_held_elsewhere(struct mm_struct *mm, unsigned long start,
 			      unsigned long end);
-void __sharers_exit_end(struct mm_struct *mm);
 void __sharers_exit(struct mm_struct *mm);
 void __sharers_thread(struct mm_struct *mm);
 void __sharers_tick(void);
@@ -81,13 +80,6 @@ static inline bool ceasefire_held_elsewhere(struct mm_struct *mm,
 	       __sharers_held_elsewhere(mm, start, end);
 }
 
-/* exit_mmap(): the process is gone, though others may hold on to what is left of it. */
-static inline void sharers_exit_end(struct mm_struct *mm)
-{
-	if (unlikely(mm->context.sharers))
-		__sharers_exit_end(mm);
-}
-
 /* pgd_free(): no CPU has one of the roots loaded. */
 static inline void sharers_exit(struct mm_struct *mm)
 {
@@ -132,7 +124,6 @@ static inline void sharers_tick(void)
 #define sharers_defer(cpus, mm, addr) false
 #define sharers_defer_finish(mm) false
 #define ceasefire_held_elsewhere(mm, start, end) true
-static inline void sharers_exit_end(struct mm_struct *mm) { }
 static inline void sharers_exit(struct mm_struct *mm) { }
 static inline void sharers_thread(struct mm_struct *mm, bool vfork) { }
 static inline void sharers_tick(void) { }

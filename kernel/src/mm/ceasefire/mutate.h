@@ -134,7 +134,6 @@
 	M(sharers_tables_stay)	\
 	M(sharers_defer_unasked)	\
 	M(sharers_defer_undone)	\
-	M(sharers_defer_unfinished)	\
 	M(sharers_never_whole)	\
 	M(sharers_whole_unnoted)	\
 	M(sharers_whole_stays)	\

@@ -96,9 +96,9 @@
  * PR_SHARERS_GET, pointer: stores it as unsigned int.
  *
  * Returns 0, or -1 with errno EBUSY: the process has several threads already, or has
- * switched it off when it had, so it begins with what it forks or executes next; EINVAL: unknown operation or value, unused
- * arguments that are not 0, or a kernel without sharers; EPERM: sharers/enabled is
- * "never"; EFAULT: bad pointer.
+ * switched it off when it had, so it begins with what it forks or executes next;
+ * EINVAL: unknown operation or value, unused arguments that are not 0, or a kernel
+ * without sharers; EPERM: sharers/enabled is "never"; EFAULT: bad pointer.
  */
 #define PR_SHARERS		0x53485253
 #define PR_SHARERS_SET		1

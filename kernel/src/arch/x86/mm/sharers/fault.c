@@ -118,8 +118,10 @@ static void sharers_note(struct sharers_gib *gib, unsigned long addr,
 }
 
 /* The entry that was found, in the table where it was found. */
-static bool sharers_is_other(pmd_t then, pmd_t now)
+static bool sharers_is_other(pmd_t then, pmd_t *at)
 {
+	pmd_t now = READ_ONCE(*at);
+
 	return pmd_leaf(then) ? pmd_val(then) != pmd_val(now) :
 				!sharers_is_walked(now) || pmd_leaf(now) ||
 				pmd_pfn(then) != pmd_pfn(now);
@@ -130,8 +132,7 @@ static bool sharers_was_withdrawn(struct sharers_gib *gib, long count,
 				  pmd_t then, pmd_t *now)
 {
 	CF_MUTATION(sharers_no_second_look, return false);
-	CF_MUTATION(sharers_looks_at_entry,
-		    return sharers_is_other(then, READ_ONCE(*now)));
+	CF_MUTATION(sharers_looks_at_entry, return sharers_is_other(then, now));
 	return atomic_long_read(&gib->withdrawn) != count;
 }
 

@@ -228,7 +228,6 @@ bool __sharers_defer_finish(struct mm_struct *mm)
 	struct sharers_cpu *sc;
 	int cpu, here;
 
-	CF_MUTATION(sharers_defer_unfinished, return true);
 	/* What was asked before who is there. */
 	smp_mb();
 	if (READ_ONCE(s->stopped))

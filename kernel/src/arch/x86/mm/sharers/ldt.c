@@ -21,8 +21,8 @@
  * sharers_add().
  */
 #include <linux/mm.h>
+#include <linux/pgtable.h>
 
-#include <asm/pgtable.h>
 #include <asm/sharers.h>
 
 #include "../../../../mm/ceasefire/mutate.h"

@@ -58,6 +58,7 @@ static void sharers_flush_all_here(struct sharers_cpu *sc)
 static void sharers_leave_mask(struct sharers_cpu *sc, unsigned long *mask)
 {
 	sharers_flush_all_here(sc);
+	/* The flush before the bit. */
 	smp_mb__before_atomic();
 	clear_bit(sc->slot, mask);
 }

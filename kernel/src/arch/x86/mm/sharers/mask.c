@@ -135,6 +135,7 @@ void sharers_mask_clear_regions(struct sharers_gib *gib, unsigned int slot)
 {
 	int i;
 
+	/* The flush before the bits. */
 	smp_mb__before_atomic();
 	for (i = 0; i < PTRS_PER_PMD; i++)
 		if (READ_ONCE(gib->regions[i]) & BIT(slot))

@@ -327,7 +327,8 @@ static void *be_sampled(void *unused)
 	ENSURE(page != MAP_FAILED, "mmap: %m");
 	do {
 		use_frame(chain.frame, 1000000);
-		chain.samples = chain.with_return = 0;
+		chain.samples = 0;
+		chain.with_return = 0;
 		look_at_samples(page);
 	} while (chain.samples < 20 && seconds() < end);
 	return NULL;

@@ -132,10 +132,10 @@ static void as_ever(void)
 	placement_start();
 	ENSURE(changes_layout("--threads", ADDR_NO_RANDOMIZE, true),
 	       "with threads and sharers nothing changes: %s", with);
-	strcpy(on, without);
+	snprintf(on, sizeof(on), "%s", without);
 	ENSURE(!changes_layout("--threads", ADDR_NO_RANDOMIZE, false),
 	       "switched off: %s\nwithout sharers: %s", with, without);
-	strcpy(off, without);
+	snprintf(off, sizeof(off), "%s", without);
 	ENSURE(!strcmp(on, off), "without sharers: %s\nand switched off: %s",
 	       on, off);
 }
@@ -238,7 +238,7 @@ static void forked(void)
 	placement_start();
 	worker_start(&w, -1, NULL);
 	worker_run(&w, map_one, &own);
-	strcpy(own, "parent");
+	snprintf(own, PAGE, "%s", "parent");
 	child = (pid_t)MUST(fork());
 	if (!child) {
 		alone = map_pages(1);
@@ -249,8 +249,8 @@ static void forked(void)
 		/* What is there is not in the way: others may use its room. */
 		if (threads == own || strcmp(own, "parent"))
 			_exit(2);
-		strcpy(own, "child");
-		strcpy(threads, "child");
+		snprintf(own, PAGE, "%s", "child");
+		snprintf(threads, PAGE, "%s", "child");
 		worker_stop(&w);
 		_exit(0);
 	}

@@ -58,7 +58,6 @@ static void set_ldt(unsigned int number)
 	struct user_desc desc = {
 		.base_addr = (unsigned int)(uintptr_t)&words[number],
 		.limit = 0xfffff, .limit_in_pages = 1, .seg_32bit = 1,
-		.useable = 1,
 	};
 
 	MUST(syscall(SYS_modify_ldt, 1, &desc, sizeof(desc)));

@@ -33,7 +33,7 @@
  * A reader who was told a number finds that, a later one, or an empty page.
  */
 static struct {
-	_Atomic uint64_t *page;
+	atomic_ulong *page;
 	atomic_ulong told;
 	atomic_bool over;
 	atomic_ulong wrong, reads;
@@ -68,7 +68,7 @@ static unsigned long write_and_read(unsigned long rounds, bool moves)
 	pthread_t threads[READERS];
 	unsigned long i;
 
-	shared.page = (_Atomic uint64_t *)regions(1);
+	shared.page = (atomic_ulong *)regions(1);
 	shared.moves = moves;
 	atomic_store(&shared.over, false);
 	atomic_store(&shared.told, 0);

@@ -113,7 +113,7 @@ static void apart(void)
 	for (t = 0; t < crew.count; t++)
 		for (i = 1; i < PIECES; i++)
 			ENSURE(is_near(crew.own[t][0], crew.own[t][i]),
-			       "those of one thread are %zu bytes apart",
+			       "those of one thread: a distance of %zu bytes",
 			       distance(crew.own[t][0], crew.own[t][i]));
 	ENSURE(placed >= crew.count * PIECES, "%ld were placed", placed);
 }
@@ -292,8 +292,8 @@ static void moved(void)
 	memset(second, 7, m.len);
 	worker_run(&w, grow, &m);
 	ENSURE(m.got != MAP_FAILED && m.got != second, "mremap: %p", m.got);
-	ENSURE(is_near(m.got, first) && m.got < first, "moved to %p, from %p",
-	       m.got, second);
+	ENSURE(is_near(m.got, first) && m.got < first, "from %p to %p",
+	       second, m.got);
 	ENSURE(m.got[0] == 7 && m.got[m.len - 1] == 7, "other data");
 }
 

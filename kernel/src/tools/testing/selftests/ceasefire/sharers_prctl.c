@@ -122,7 +122,7 @@ static void again(void)
 	MUST(context_sharers(1));
 	make_thread();
 	MUST(context_sharers(0));
-	ENSURE(context_sharers(1) == -1 && errno == EBUSY, "again: %m");
+	ENSURE(context_sharers(1) == -1 && errno == EBUSY, "a second time: %m");
 	fills = vmstat("sharers_fill");
 	make_thread();
 	ENSURE(vmstat("sharers_fill") == fills, "they are there again");

@@ -34,7 +34,7 @@ static void full(void)
 	worker_start(&w, -1, NULL);
 	granules = vmstat("sharers_granule");
 	for (round = 0; round < 3; round++) {
-		for (count = 0; count < sizeof(piece) / sizeof(piece[0]); count++) {
+		for (count = 0; count < KTAP_COUNT(piece); count++) {
 			piece[count] = map_in(&w, MIB);
 			if (distance(piece[0], piece[count]) > GIB)
 				break;
