@@ -15,6 +15,7 @@ import random
 import socket
 import sys
 import time
+from abc import ABC, abstractmethod
 from typing import IO, ClassVar
 
 from ceasefire.errors import Failure
@@ -30,30 +31,30 @@ _ORDER = ("set", "delete", "get")
 _SHARES = (35, 15, 50)
 
 
-class Store:
+class Store(ABC):
     """How commands and answers look."""
 
     STORED: ClassVar[bytes]
 
+    @abstractmethod
     def get(self, key: str) -> bytes:
         """Return the command that asks for a value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def set(self, key: str, value: bytes) -> bytes:
         """Return the command that stores a value, which is answered by STORED."""
-        raise NotImplementedError
 
+    @abstractmethod
     def delete(self, key: str) -> bytes:
         """Return the command that deletes; its answer says whether there was something."""
-        raise NotImplementedError
 
+    @abstractmethod
     def deleted(self, there: bool) -> bytes:
         """Return the answer to that."""
-        raise NotImplementedError
 
+    @abstractmethod
     def value(self, reader: IO[bytes]) -> bytes | None:
         """Read the answer to a get; None: there is nothing."""
-        raise NotImplementedError
 
 
 class Redis(Store):
