@@ -6,6 +6,7 @@ use instead, interleaved in the same boot. munmap runs the five thread mixes of 
 MAP_FPR and without it. instructions counts what one mmap-read-munmap cycle costs the kernel.
 idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it,
 beside-cost that a program is as fast beside one that uses FPR as beside one that does not.
+sharers-cost counts what page tables of each CPU's own cost that CPU.
 bound checks for how long what a lazy process unmaps can be used, and how much memory waits.
 report shows results again; keep makes them small enough for the repository.
 
@@ -25,6 +26,7 @@ from ceasefire.bench.verbs import (
     keep,
     munmap,
     run,
+    sharers,
     show,
 )
 
@@ -68,6 +70,11 @@ KINDS = {
     ),
     "beside-cost": Kind(
         beside.add_arguments, beside.main, "the cost of FPR for programs beside one that uses it"
+    ),
+    "sharers-cost": Kind(
+        sharers.add_arguments,
+        sharers.main,
+        "what page tables of each CPU's own cost that CPU",
     ),
     "bound": Kind(
         bound.add_arguments,
