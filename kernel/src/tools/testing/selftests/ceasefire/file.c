@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/swap.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -182,4 +183,30 @@ void swap_format(int fd)
 	ENSURE(pwrite(fd, &header, sizeof(header), 0) == sizeof(header),
 	       "swap area: %m");
 	MUST(fsync(fd));
+}
+
+/* Linux wants a name for it. */
+void swap_on(char *path, size_t size, size_t pages)
+{
+	const char *dir = getenv("CEASEFIRE_TEST_DIR");
+	static char page[PAGE];
+	int fd;
+
+	snprintf(path, size, "%s/swap.XXXXXX", dir ? dir : "/tmp");
+	fd = mkostemp(path, O_CLOEXEC);
+	ENSURE(fd >= 0, "%s: %m", path);
+	while (pages--)
+		MUST(write(fd, page, PAGE));
+	swap_format(fd);
+	close(fd);
+	if (swapon(path, 0)) {
+		unlink(path);
+		ktap_skip("no swap in %s: %m", path);
+	}
+}
+
+void swap_off(const char *path)
+{
+	MUST(swapoff(path));
+	unlink(path);
 }

@@ -36,5 +36,8 @@ void file_close(struct tfile *f);
 
 /* Make a file or a disk a swap area, as mkswap does. */
 void swap_format(int fd);
+/* Swap to a new file of so many pages, whose name goes to @path; skips where that cannot be. */
+void swap_on(char *path, size_t size, size_t pages);
+void swap_off(const char *path);
 
 #endif

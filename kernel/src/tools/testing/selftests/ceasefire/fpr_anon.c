@@ -248,32 +248,6 @@ static void rights_grow(void)
 	ENSURE(vmstat("fpr_drain_flush") > flushes, "no flush is counted");
 }
 
-/* A swap area in a file, for which Linux wants a name. */
-static void swap_on(char *path, size_t size)
-{
-	const char *dir = getenv("CEASEFIRE_TEST_DIR");
-	static char page[PAGE];
-	int fd, i;
-
-	snprintf(path, size, "%s/swap.XXXXXX", dir ? dir : "/tmp");
-	fd = mkostemp(path, O_CLOEXEC);
-	ENSURE(fd >= 0, "%s: %m", path);
-	for (i = 0; i < SWAP_PAGES; i++)
-		MUST(write(fd, page, PAGE));
-	swap_format(fd);
-	close(fd);
-	if (swapon(path, 0)) {
-		unlink(path);
-		ktap_skip("no swap in %s: %m", path);
-	}
-}
-
-static void swap_off(const char *path)
-{
-	MUST(swapoff(path));
-	unlink(path);
-}
-
 /*
  * QEMU shrinks the TLB of a CPU that was idle, and doubles it at a flush that
  * finds it full.
@@ -335,7 +309,7 @@ static void swapped_out(void)
 
 	fpr_skip_local();
 	hold_debts();
-	swap_on(path, sizeof(path));
+	swap_on(path, sizeof(path), SWAP_PAGES);
 	p = leave_to_itself();
 	q = fpr_map(NULL, 0, FEW, PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	memset(q, OWN, FEW * PAGE);
@@ -394,7 +368,7 @@ static void swapped_back(void)
 	swaps = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ENSURE(swaps != MAP_FAILED, "mmap: %m");
-	swap_on(swaps->path, sizeof(swaps->path));
+	swap_on(swaps->path, sizeof(swaps->path), SWAP_PAGES);
 	stranger_start(&other);
 	start();
 	q = map_anon();

@@ -23,6 +23,8 @@
 
 #define READERS		2
 #define ROUNDS		3000
+/* Of all readers, beside the writer. */
+#define READS		1000
 #define PROCESSES	200
 #define AT_ONCE		20
 #define SWITCHES	20
@@ -62,22 +64,35 @@ static void *reader(void *number)
 	return NULL;
 }
 
+/* The page gets another frame: that which was its own goes to the page beside it. */
+static bool throw_away(char *page, char *beside)
+{
+	if (madvise(beside, PAGE, MADV_DONTNEED) ||
+	    madvise(page, PAGE, MADV_DONTNEED))
+		return false;
+	*(volatile char *)beside = 1;
+	return true;
+}
+
 /* Returns how many reads were wrong. */
 static unsigned long write_and_read(unsigned long rounds, bool moves)
 {
+	char *page = regions(1), *beside = page + PAGE;
 	pthread_t threads[READERS];
 	unsigned long i;
 
-	shared.page = (atomic_ulong *)regions(1);
+	shared.page = (atomic_ulong *)page;
 	shared.moves = moves;
 	atomic_store(&shared.over, false);
 	atomic_store(&shared.told, 0);
+	atomic_store(&shared.reads, 0);
 	for (i = 0; i < READERS; i++)
 		if (pthread_create(&threads[i], NULL, reader,
 				   (void *)(uintptr_t)(i + 1)))
 			return 1;
-	for (i = 1; i <= rounds; i++) {
-		if (madvise((void *)shared.page, PAGE, MADV_DONTNEED))
+	/* However long a busy machine takes to run the readers. */
+	for (i = 1; i <= rounds || atomic_load(&shared.reads) < READS; i++) {
+		if (!throw_away(page, beside))
 			return 1;
 		atomic_store(shared.page, i);
 		atomic_store(&shared.told, i);

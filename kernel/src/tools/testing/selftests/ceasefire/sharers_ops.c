@@ -16,7 +16,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/swap.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -255,25 +254,6 @@ static void reclaimed(void)
 	peer_finds(p, PAGES, WORD(NEW));
 }
 
-static void swap_on(char *path, size_t size)
-{
-	const char *dir = getenv("CEASEFIRE_TEST_DIR");
-	static char page[PAGE];
-	int fd, i;
-
-	snprintf(path, size, "%s/swap.XXXXXX", dir ? dir : "/tmp");
-	fd = mkostemp(path, O_CLOEXEC);
-	ENSURE(fd >= 0, "%s: %m", path);
-	for (i = 0; i < SWAP_PAGES; i++)
-		MUST(write(fd, page, PAGE));
-	swap_format(fd);
-	close(fd);
-	if (swapon(path, 0)) {
-		unlink(path);
-		ktap_skip("no swap in %s: %m", path);
-	}
-}
-
 /* What is written after the page went to swap must not be lost. */
 static void swapped(void)
 {
@@ -281,7 +261,7 @@ static void swapped(void)
 	char path[100];
 	char *p;
 
-	swap_on(path, sizeof(path));
+	swap_on(path, sizeof(path), SWAP_PAGES);
 	sharers_start();
 	p = written();
 	drain_lists();
@@ -291,8 +271,7 @@ static void swapped(void)
 	peer_finds(p, PAGES, WORD(NEW));
 	memset(p, OWN, LENGTH);
 	peer_finds(p, PAGES, WORD(OWN));
-	MUST(swapoff(path));
-	unlink(path);
+	swap_off(path);
 	PREMISE(in_swap == PAGES, "%ld of %d pages are in swap", in_swap,
 		PAGES);
 }
