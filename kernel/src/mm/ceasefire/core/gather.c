@@ -130,19 +130,25 @@ static unsigned long cf_frames_of(struct mmu_gather *tlb, struct page *page,
  * them holds only so many of them, and gives them up at once when they are many.
  * What was paid for counts until a work item has released it. Above the limit can
  * be what other threads unmap at the same moment.
+ *
+ * From a quarter of the limit on nobody waits for the debt to get old: that a process
+ * unmaps so fast is reason enough to have ticks pay, and they need a while.
  */
 static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy,
 			      unsigned long fresh)
 {
-	unsigned long limit;
+	unsigned long limit, held;
 
 	if (!policy->held_limit)
 		return false;
 	CF_MUTATION(latr_no_held_limit, return false);
 	limit = READ_ONCE(*policy->held_limit);
-	return fresh > limit / 4 ||
-	       atomic_long_add_return(fresh, &ctx->held) +
-	       atomic_long_read(&ctx->waiting) > limit ||
+	if (fresh > limit / 4)
+		return true;
+	held = atomic_long_add_return(fresh, &ctx->held);
+	if (held > limit / 4 && held - fresh <= limit / 4)
+		cf_settle_soon(ctx);
+	return held + atomic_long_read(&ctx->waiting) > limit ||
 	       READ_ONCE(ctx->nr) + fresh > limit;
 }
 

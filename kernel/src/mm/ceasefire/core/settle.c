@@ -233,9 +233,11 @@ static void cf_drain_work(struct work_struct *work)
 	cf_ctx_put(ctx);
 }
 
-/* How often to look whether all CPUs have caught up: about once a tick. */
+/* How often to look whether all CPUs have caught up: with each tick if memory waits for that. */
 static unsigned long cf_poll_time(struct cf_ctx *ctx)
 {
+	if (atomic_long_read(&ctx->waiting))
+		return 1;
 	return clamp(cf_debt_age(ctx), 1, msecs_to_jiffies(8));
 }
 
