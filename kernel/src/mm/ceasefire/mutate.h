@@ -127,8 +127,12 @@
 	M(sharers_copies_stay)	\
 	M(sharers_behind_unseen)	\
 	M(sharers_range_only)	\
+	M(sharers_mine_noted)	\
+	M(sharers_mine_unconfined)	\
 	M(sharers_gives_up)	\
 	M(sharers_leave_unflushed)	\
+	M(sharers_gone_unseen)	\
+	M(sharers_gone_stays)	\
 	M(sharers_ldt_unseen)	\
 	M(sharers_ldt_narrow)	\
 	M(sharers_tables_stay)	\
@@ -141,6 +145,7 @@
 	M(sharers_granules_stay)	\
 	M(sharers_place_aligned)	\
 	M(sharers_place_single)	\
+	M(sharers_halves_together)	\
 	M(sharers_stacks_together)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,

@@ -20,6 +20,8 @@
  * - A stack (MAP_STACK) is mapped by another thread than that which will use it. So it
  *   gets a granule without an owner, and the thread whose stack pointer is there when it
  *   first maps something becomes the owner.
+ * - Within a granule files are apart from other memory: a thread maps a file for itself, but
+ *   what it allocates, others use, too.
  * - A granule that is full stays with its thread, which gets one more, up to 16;
  *   all are looked through, so that holes are used again. Then mmap() goes on as
  *   ever.
@@ -131,17 +133,22 @@ static unsigned long place_between(const struct vm_unmapped_area_info *wanted,
 }
 
 /*
- * A place in a granule. What is above the low bits of mmap_base is used last.
+ * A place in a granule: files in the lower half, while there is room. What is above the low
+ * bits of mmap_base is used last.
  */
 static unsigned long place_in(const struct sharers_granule *g,
-			      const struct vm_unmapped_area_info *wanted)
+			      const struct vm_unmapped_area_info *wanted,
+			      bool file)
 {
-	unsigned long start = granule_start(g);
-	unsigned long end = start + SHARERS_GRANULE_SIZE, top;
+	unsigned long start = granule_start(g), end = start + SHARERS_GRANULE_SIZE;
+	unsigned long half = start + SHARERS_GRANULE_SIZE / 2;
+	unsigned long low = -current->mm->mmap_base & ~PMD_MASK;
 
-	top = end - (-current->mm->mmap_base & ~PMD_MASK);
-	CF_MUTATION(sharers_place_aligned, top = end);
-	return place_between(wanted, start, top) ?:
+	CF_MUTATION(sharers_place_aligned, low = 0);
+	CF_MUTATION(sharers_halves_together, half = file ? end : start);
+	return (file ? place_between(wanted, start, half - low) :
+		       place_between(wanted, half, end - low)) ?:
+	       place_between(wanted, start, end - low) ?:
 	       place_between(wanted, start, end);
 }
 
@@ -217,7 +224,8 @@ static struct sharers_granule *granule_adopt(struct sharers_place *p,
 
 /* What the current thread will use. */
 static unsigned long place_own(struct sharers_place *p,
-			       const struct vm_unmapped_area_info *wanted)
+			       const struct vm_unmapped_area_info *wanted,
+			       bool file)
 {
 	unsigned int i = p->nr, own = 0;
 	struct sharers_granule *g = NULL;
@@ -227,7 +235,7 @@ static unsigned long place_own(struct sharers_place *p,
 	while (i--) {
 		if (p->granules[i].owner != tid)
 			continue;
-		addr = place_in(&p->granules[i], wanted);
+		addr = place_in(&p->granules[i], wanted, file);
 		if (addr)
 			return addr;
 		own++;
@@ -239,7 +247,7 @@ static unsigned long place_own(struct sharers_place *p,
 	/* More threads than granules: some share one. */
 	if (!g && !own && p->nr)
 		g = &p->granules[tid % p->nr];
-	return g ? place_in(g, wanted) : 0;
+	return g ? place_in(g, wanted, file) : 0;
 }
 
 /* A stack, for a thread that is not there yet. */
@@ -248,11 +256,11 @@ static unsigned long place_stack(struct sharers_place *p,
 {
 	struct sharers_granule *g;
 
-	CF_MUTATION(sharers_stacks_together, return place_own(p, wanted));
+	CF_MUTATION(sharers_stacks_together, return place_own(p, wanted, false));
 	g = granule_take(p, 0);
 	if (!g && p->nr)
 		g = &p->granules[p->hand++ % p->nr];
-	return g ? place_in(g, wanted) : 0;
+	return g ? place_in(g, wanted, false) : 0;
 }
 
 /* May the kernel choose any place, and is it worth it? */
@@ -281,6 +289,12 @@ static bool place_is_worth_it(struct mm_struct *mm, unsigned long flags,
 		return sharers_have(mm);
 	return flags & MAP_STACK && !(vm_flags & VM_ACCESS_FLAGS) &&
 	       atomic_read(&mm->mm_users) == 1 && sharers_may_have(mm);
+}
+
+/* mremap() says no more of private memory than that. */
+static bool place_is_of_file(unsigned long flags)
+{
+	return flags & MAP_TYPE && !(flags & MAP_ANONYMOUS);
 }
 
 static struct sharers_place *place_begin(struct mm_struct *mm)
@@ -326,7 +340,7 @@ unsigned long __sharers_place(const struct vm_unmapped_area_info *wanted,
 	if (!p)
 		return 0;
 	addr = flags & MAP_STACK ? place_stack(p, wanted) :
-				   place_own(p, wanted);
+	       place_own(p, wanted, place_is_of_file(flags));
 	if (addr)
 		count_vm_event(SHARERS_PLACE);
 	return addr;

@@ -166,13 +166,27 @@ void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc)
 	kfree(sc);
 }
 
+/* How many tables a copy lacks on the way to a region. */
+static unsigned int sharers_copy_lacks(struct sharers_cpu *sc, unsigned long addr)
+{
+	pgd_t *pgd = pgd_offset_pgd(sc->root, addr);
+	pud_t *pud;
+
+	if (pgd_none(READ_ONCE(*pgd)))
+		return 3;
+	pud = sharers_copy_pud(sc, addr);
+	if (!pud)
+		return 2;
+	return pud_none(READ_ONCE(*pud));
+}
+
 /* The next table that was brought, zeroed before it is linked; or NULL. */
 static unsigned long sharers_tables_take(struct sharers_cpu *sc,
 					 struct sharers_tables *stock)
 {
 	struct ptdesc *table;
 
-	if (!stock || !stock->nr)
+	if (!stock->nr)
 		return 0;
 	table = stock->table[--stock->nr];
 	list_add(&table->pt_list, &sc->tables);
@@ -203,18 +217,6 @@ static pud_t *sharers_copy_gib(struct sharers_cpu *sc, unsigned long addr,
 		set_p4d(p4d, __p4d(table));
 	}
 	return pud_offset(p4d, addr);
-}
-
-/**
- * sharers_copy_pud() - the entry of a copy for a GiB
- * @sc: the copy of any CPU
- * @addr: an address of the GiB
- *
- * Return: where it is, or NULL: a table is missing.
- */
-pud_t *sharers_copy_pud(struct sharers_cpu *sc, unsigned long addr)
-{
-	return sharers_copy_gib(sc, addr, NULL);
 }
 
 /**
@@ -256,19 +258,21 @@ static void sharers_copy_add(struct sharers_cpu *sc, unsigned long addr,
  * @s: of the process
  * @addr: an address of the region
  *
- * Context: interrupts off; on meanwhile, so that the CPU may be another one then.
- * May sleep.
+ * Context: interrupts off; on meanwhile, so that the CPU may be another one then, whose
+ * copy may lack more. May sleep.
+ * Return: false without memory.
  */
 bool sharers_copy_make(struct mm_struct *mm, struct sharers *s,
 		       unsigned long addr)
 {
+	unsigned int lacks = sharers_copy_lacks(sharers_here(s), addr);
 	struct sharers_tables stock = { };
 	struct sharers_cpu *sc;
 	bool made;
 
 	local_irq_enable();
 	made = sharers_gib_make(s, addr);
-	while (made && stock.nr < SHARERS_LEVELS - !pgtable_l5_enabled()) {
+	while (made && stock.nr < lacks) {
 		stock.table[stock.nr] = sharers_table_alloc(mm);
 		made = stock.table[stock.nr];
 		stock.nr += made;

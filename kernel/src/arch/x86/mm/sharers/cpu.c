@@ -31,9 +31,6 @@
  * so one of them sees the other. A CPU without a slot has nothing to be asked by,
  * and flushes whenever it comes. It takes a slot only when it flushes next.
  *
- * While CR3 and what is said of it differ, loaded_mm is LOADED_MM_SWITCHING, as ever:
- * an NMI neither touches user memory nor fills.
- *
  * Locks: sharers.lock for slots. Interrupts are off everywhere here.
  * Callers: switch_mm_irqs_off() and others in tlb.c, sched_tick(), fault.c.
  */
@@ -80,6 +77,20 @@ pgd_t *__sharers_root(struct mm_struct *mm)
 	return sc && sc->confined ? sc->root : mm->pgd;
 }
 
+/* Has this CPU done all that it was asked? */
+static bool sharers_has_done(struct sharers_cpu *sc, u64 asked)
+{
+	CF_MUTATION(sharers_behind_unseen, return true);
+	return asked == sc->done;
+}
+
+/* And has it the root that it is to have? */
+static bool sharers_is_current(struct sharers *s, struct sharers_cpu *sc)
+{
+	return sc && sc->confined != READ_ONCE(s->stopped) &&
+	       sharers_has_done(sc, atomic64_read(&sc->asked));
+}
+
 /**
  * __sharers_behind() - a CPU leaves lazy mode
  * @mm: the process, which it goes on with
@@ -89,11 +100,8 @@ pgd_t *__sharers_root(struct mm_struct *mm)
 bool __sharers_behind(struct mm_struct *mm)
 {
 	struct sharers *s = mm->context.sharers;
-	struct sharers_cpu *sc = sharers_here(s);
 
-	CF_MUTATION(sharers_behind_unseen, return false);
-	return !sc || sc->confined == READ_ONCE(s->stopped) ||
-	       atomic64_read(&sc->asked) != sc->done;
+	return !sharers_is_current(s, sharers_here(s));
 }
 
 static void sharers_join_unconfined(struct sharers *s)
@@ -113,15 +121,10 @@ static void sharers_leave_unconfined(struct sharers *s)
 	cpumask_clear_cpu(smp_processor_id(), s->unconfined);
 }
 
-/**
- * __sharers_switch() - a CPU switches to a process
- * @mm: the process; the CPU is in mm_cpumask, and that is visible
- * @need_flush: CR3 is loaded with a flush; may become true
- */
-void __sharers_switch(struct mm_struct *mm, bool *need_flush)
+/* What it goes on with, or what it has to do, is not as it was. */
+static noinline void sharers_switch_other(struct sharers *s, struct sharers_cpu *sc,
+					  bool *need_flush)
 {
-	struct sharers *s = mm->context.sharers;
-	struct sharers_cpu *sc = sharers_here(s);
 	bool stopped = READ_ONCE(s->stopped);
 	u64 asked;
 
@@ -142,11 +145,27 @@ void __sharers_switch(struct mm_struct *mm, bool *need_flush)
 		*need_flush = true;
 	}
 	asked = atomic64_read(&sc->asked);
-	CF_MUTATION(sharers_behind_unseen, asked = sc->done);
-	if (asked != sc->done)
+	if (!sharers_has_done(sc, asked))
 		*need_flush = true;
 	if (*need_flush)
 		sc->done = asked;
+}
+
+/**
+ * __sharers_switch() - a CPU switches to a process
+ * @mm: the process; the CPU is in mm_cpumask, and that is visible
+ * @need_flush: CR3 is loaded with a flush; may become true
+ *
+ * As a rule the CPU goes on with its own root, and owes nothing: then there is nothing to
+ * say of CR3 that is not so already.
+ */
+void __sharers_switch(struct mm_struct *mm, bool *need_flush)
+{
+	struct sharers *s = mm->context.sharers;
+	struct sharers_cpu *sc = sharers_here(s);
+
+	if (unlikely(!sharers_is_current(s, sc)))
+		sharers_switch_other(s, sc, need_flush);
 }
 
 /* From one root of the loaded process to the other one, with a flush. */

@@ -32,6 +32,17 @@
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
 
+/* An access that faults: where, how, and what this CPU's copy has for it. */
+struct sharers_access {
+	struct sharers		*s;
+	struct sharers_cpu	*sc;
+	unsigned long		addr, error_code;
+	/* The entry for the region; NULL: there is no table. */
+	pmd_t			*to;
+	/* Was it the first visit to the region? */
+	bool			first;
+};
+
 /**
  * sharers_canonical_pud() - the canonical entry for a GiB
  * @mm: the process
@@ -91,30 +102,38 @@ static bool sharers_copy_of(pmd_t *from, pmd_t *entry, bool write, pmd_t *copy)
 	return true;
 }
 
-/* Has the copy all that the access can have from here? */
-static bool sharers_is_known(struct sharers_cpu *sc, unsigned long error_code,
-			     unsigned long addr)
+/*
+ * Has the copy all that the access can have from here? Each fault asks: all in registers.
+ * @to: where the entry for the region is, NULL without a table
+ */
+static __always_inline bool sharers_is_known(struct sharers_cpu *sc,
+					     unsigned long error_code,
+					     unsigned long addr, pmd_t **to)
 {
-	pud_t *pud = sharers_copy_pud(sc, addr);
-	pmd_t *pmd, copy;
+	pud_t *pud = sharers_copy_pud(sc, addr), now;
+	pmd_t copy;
 
-	if (pud && sharers_whole_known(READ_ONCE(*pud), error_code))
-		return true;
-	pmd = sharers_copy(sc, addr);
-	if (!pmd)
+	*to = NULL;
+	if (!pud)
 		return false;
-	copy = READ_ONCE(*pmd);
+	now = READ_ONCE(*pud);
+	if (pud_none(now))
+		return false;
+	if (unlikely(sharers_is_whole(now)))
+		return sharers_whole_known(now, error_code);
+	*to = pud_pgtable(now) + pmd_index(addr);
+	copy = READ_ONCE(**to);
 	return sharers_is_walked(copy) &&
 	       !(pmd_leaf(copy) && error_code & X86_PF_WRITE &&
 		 !pmd_write(copy));
 }
 
-/* A CPU is noted before it can walk (I12). */
-static void sharers_note(struct sharers_gib *gib, unsigned long addr,
+/* A CPU is noted before it can walk (I12). Returns whether it was not before. */
+static bool sharers_note(struct sharers_gib *gib, unsigned long addr,
 			 unsigned int slot)
 {
-	CF_MUTATION(sharers_unnoted, return);
-	sharers_mask_set(gib, addr, slot);
+	CF_MUTATION(sharers_unnoted, return true);
+	return sharers_mask_set(gib, addr, slot);
 }
 
 /* The entry that was found, in the table where it was found. */
@@ -156,13 +175,11 @@ static void sharers_fill_pause(void)
 }
 
 /* Fill the entry of this CPU's copy for a region; interrupts are off. */
-static enum sharers_filled sharers_fill(struct sharers *s,
-					struct sharers_cpu *sc,
-					unsigned long error_code,
-					unsigned long addr)
+static enum sharers_filled sharers_fill(struct sharers_access *a)
 {
-	struct sharers_gib *gib = sharers_gib(s, addr);
-	pmd_t *from, *to, entry, copy;
+	struct sharers *s = a->s;
+	struct sharers_gib *gib = sharers_gib(s, a->addr);
+	pmd_t *from, entry, copy;
 	long withdrawn = 0;
 	bool large;
 
@@ -170,71 +187,61 @@ static enum sharers_filled sharers_fill(struct sharers *s,
 		withdrawn = atomic_long_read(&gib->withdrawn);
 	/* The count before what it is about. */
 	smp_rmb();
-	from = sharers_canonical(s->mm, addr, &large);
+	from = sharers_canonical(s->mm, a->addr, &large);
 	if (large)
 		return in_nmi() ? SHARERS_TOO_LARGE :
-		       sharers_whole_fill(s, sc, error_code, addr);
+		       sharers_whole_fill(s, a->sc, a->error_code, a->addr);
 	if (!from)
 		return SHARERS_NOTHING;
 	entry = READ_ONCE(*from);
 	if (!sharers_is_walked(entry))
 		return SHARERS_NOTHING;
-	to = sharers_copy(sc, addr);
-	if (!to || !gib)
+	if (!a->to || !gib)
 		return SHARERS_NO_TABLES;
-	if (!sharers_copy_of(from, &entry, error_code & X86_PF_WRITE, &copy))
+	if (!sharers_copy_of(from, &entry, a->error_code & X86_PF_WRITE, &copy))
 		return SHARERS_RACED;
-	if (pmd_val(READ_ONCE(*to)) == pmd_val(copy))
+	if (pmd_val(READ_ONCE(*a->to)) == pmd_val(copy))
 		return SHARERS_KNOWN;
 
-	sharers_check(READ_ONCE(*to), copy);
+	sharers_check(READ_ONCE(*a->to), copy);
 	sharers_fill_pause();
-	sharers_note(gib, addr, sc->slot);
-	WRITE_ONCE(*to, copy);
+	a->first = sharers_note(gib, a->addr, a->sc->slot);
+	WRITE_ONCE(*a->to, copy);
 	/* The entry before the second look at the count. */
 	smp_mb();
 	if (unlikely(sharers_was_withdrawn(gib, withdrawn, entry, from))) {
-		WRITE_ONCE(*to, __pmd(0));
+		WRITE_ONCE(*a->to, __pmd(0));
 		/* Everything: the table may have had valid entries still. */
 		flush_tlb_local();
 		return SHARERS_RACED;
 	}
 	/* The root was loaded with a flush; an NMI may come before that. */
-	if (!in_nmi() && cpumask_test_cpu(sc->cpu, s->unconfined))
-		cpumask_clear_cpu(sc->cpu, s->unconfined);
+	if (!in_nmi() && cpumask_test_cpu(a->sc->cpu, s->unconfined))
+		cpumask_clear_cpu(a->sc->cpu, s->unconfined);
 	return SHARERS_FILLED;
 }
 
-/*
- * Does the copy lead to what the access wants now, or does the fault go on? If it was only
- * that, and often, the GiB is one that others use, too.
- */
-static bool sharers_was_only_that(struct sharers *s, unsigned long error_code,
-				  unsigned long addr)
+/* Does the copy lead to what the access wants now, or does the fault go on? */
+static bool sharers_was_only_that(const struct sharers_access *a)
 {
-	struct sharers_cpu *sc = sharers_here(s);
-	pmd_t *copy = sharers_copy(sc, addr), entry;
+	pmd_t entry;
 	pte_t pte;
 
-	if (!copy)
+	if (!a->to)
 		return true;
-	entry = READ_ONCE(*copy);
+	entry = READ_ONCE(*a->to);
 	if (pmd_leaf(entry) || !sharers_is_walked(entry))
 		return true;
-	pte = ptep_get(pte_offset_kernel(&entry, addr));
+	pte = ptep_get(pte_offset_kernel(&entry, a->addr));
 	return pte_present(pte) &&
-	       (!(error_code & X86_PF_WRITE) || pte_write(pte));
+	       (!(a->error_code & X86_PF_WRITE) || pte_write(pte));
 }
 
-/* One more fault that was only for an entry of the copy. */
-static void sharers_fill_often(struct sharers *s, unsigned long error_code,
-			       unsigned long addr)
+/* One more first visit that was only for an entry: of many, others use the GiB, too. */
+static void sharers_visited(const struct sharers_access *a)
 {
-	struct sharers_cpu *sc = sharers_here(s);
-	pmd_t *copy = sharers_copy(sc, addr);
-
-	if (copy && !in_nmi() && sharers_whole_wanted(copy))
-		sharers_whole_fill(s, sc, error_code, addr);
+	if (a->first && a->to && !in_nmi() && sharers_whole_wanted(a->to))
+		sharers_whole_fill(a->s, a->sc, a->error_code, a->addr);
 }
 
 /* May a fault sleep here? As do_user_addr_fault() sees it. */
@@ -245,22 +252,71 @@ static bool sharers_may_sleep(struct mm_struct *mm, struct pt_regs *regs)
 }
 
 /* Fill, with tables where they are missing and may be made. */
-static enum sharers_filled sharers_fill_any(struct sharers *s,
-					    struct pt_regs *regs,
-					    unsigned long error_code,
-					    unsigned long addr)
+static enum sharers_filled sharers_fill_any(struct sharers_access *a,
+					    struct pt_regs *regs)
 {
-	struct sharers_cpu *sc = sharers_here(s);
+	struct sharers_cpu *before = a->sc;
+	struct sharers *s = a->s;
 	enum sharers_filled filled;
 
-	filled = sharers_fill(s, sc, error_code, addr);
+	filled = sharers_fill(a);
 	if (filled != SHARERS_NO_TABLES || !sharers_may_sleep(s->mm, regs) ||
-	    !sharers_copy_make(s->mm, s, addr))
+	    !sharers_copy_make(s->mm, s, a->addr))
 		return filled;
+	/* Another CPU may lack others. */
+	a->sc = sharers_here(s);
+	if (a->sc != before || !a->sc->confined)
+		return SHARERS_RACED;
+	a->to = sharers_copy(a->sc, a->addr);
+	return sharers_fill(a);
+}
+
+/* It goes on with the canonical root. */
+static void sharers_give_up(struct sharers *s, enum sharers_unconfined why)
+{
 	/* This may be another CPU now. */
-	sc = sharers_here(s);
-	return sc && sc->confined ? sharers_fill(s, sc, error_code, addr) :
-				    SHARERS_RACED;
+	struct sharers_cpu *sc = sharers_here(s);
+
+	if (sc && sc->confined)
+		sharers_unconfine(s, sc, why);
+}
+
+/* The copy does not have it. */
+static noinline enum sharers_fault
+sharers_fault_unknown(struct sharers *s, struct pt_regs *regs,
+		      unsigned long error_code, unsigned long addr, pmd_t *to)
+{
+	struct sharers_access a = {
+		.s = s, .sc = sharers_here(s), .to = to,
+		.addr = addr, .error_code = error_code,
+	};
+	enum sharers_filled filled = sharers_fill_any(&a, regs);
+
+	switch (filled) {
+	case SHARERS_NOTHING:
+		return SHARERS_AGAIN;
+	case SHARERS_FILLED:
+		count_vm_event(SHARERS_FILL);
+		if (!sharers_was_only_that(&a))
+			return SHARERS_GO_ON;
+		count_vm_event(SHARERS_FILL_ONLY);
+		sharers_visited(&a);
+		return SHARERS_RETRY;
+	case SHARERS_KNOWN:
+		return SHARERS_GO_ON;
+	case SHARERS_RACED:
+		count_vm_event(SHARERS_FILL_RACE);
+		return SHARERS_RETRY;
+	case SHARERS_NO_TABLES:
+	case SHARERS_TOO_LARGE:
+		break;
+	}
+	if (in_nmi())
+		return SHARERS_GO_ON;
+	CF_MUTATION(sharers_gives_up, return SHARERS_GO_ON);
+	sharers_give_up(s, filled == SHARERS_TOO_LARGE ? SHARERS_HAS_LARGE :
+							 SHARERS_HAS_NO_TABLES);
+	return SHARERS_RETRY;
 }
 
 /**
@@ -279,7 +335,7 @@ enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
 {
 	struct sharers *s = mm->context.sharers;
 	struct sharers_cpu *sc = sharers_here(s);
-	enum sharers_filled filled;
+	pmd_t *to;
 
 	/* Of the kernel's half, user mode gets as far as the vsyscall page. */
 	if (addr >= TASK_SIZE_MAX)
@@ -288,36 +344,6 @@ enum sharers_fault __sharers_fault(struct mm_struct *mm, struct pt_regs *regs,
 	if (this_cpu_read(cpu_tlbstate.loaded_mm) != mm ||
 	    !sc || !sc->confined || sc->leaving)
 		return SHARERS_GO_ON;
-	if (sharers_is_known(sc, error_code, addr))
-		return SHARERS_GO_ON;
-
-	filled = sharers_fill_any(s, regs, error_code, addr);
-	switch (filled) {
-	case SHARERS_NOTHING:
-		return SHARERS_AGAIN;
-	case SHARERS_FILLED:
-		count_vm_event(SHARERS_FILL);
-		if (!sharers_was_only_that(s, error_code, addr))
-			return SHARERS_GO_ON;
-		count_vm_event(SHARERS_FILL_ONLY);
-		sharers_fill_often(s, error_code, addr);
-		return SHARERS_RETRY;
-	case SHARERS_KNOWN:
-		return SHARERS_GO_ON;
-	case SHARERS_RACED:
-		count_vm_event(SHARERS_FILL_RACE);
-		return SHARERS_RETRY;
-	case SHARERS_NO_TABLES:
-	case SHARERS_TOO_LARGE:
-		break;
-	}
-	if (in_nmi())
-		return SHARERS_GO_ON;
-	CF_MUTATION(sharers_gives_up, return SHARERS_GO_ON);
-	sc = sharers_here(s);
-	if (sc && sc->confined)
-		sharers_unconfine(s, sc, filled == SHARERS_TOO_LARGE ?
-					 SHARERS_HAS_LARGE :
-					 SHARERS_HAS_NO_TABLES);
-	return SHARERS_RETRY;
+	return sharers_is_known(sc, error_code, addr, &to) ? SHARERS_GO_ON :
+	       sharers_fault_unknown(s, regs, error_code, addr, to);
 }

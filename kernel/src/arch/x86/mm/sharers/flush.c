@@ -35,7 +35,9 @@
 #include "sharers.h"
 
 struct sharers_flush {
+	/* Its end may be TLB_FLUSH_ALL. */
 	struct flush_tlb_info info;
+	unsigned long end;
 	cpumask_t cpus;
 	/* Which slots were asked, and the number of this request of each of them. */
 	unsigned long asked;
@@ -60,6 +62,7 @@ static struct sharers_flush *sharers_flush_begin(struct mm_struct *mm,
 		.stride_shift = stride_shift, .freed_tables = freed_tables,
 		.sharers = 1,
 	};
+	f->end = end;
 	cpumask_clear(&f->cpus);
 	f->asked = 0;
 	return f;
@@ -96,6 +99,55 @@ static void sharers_ask(struct sharers *s, struct sharers_flush *f,
 static bool sharers_is_loaded(struct mm_struct *mm)
 {
 	return this_cpu_read(cpu_tlbstate.loaded_mm) == mm;
+}
+
+static void sharers_flush_range(unsigned long start, unsigned long end,
+				unsigned int stride_shift)
+{
+	unsigned long addr;
+
+	for (addr = start; addr < end; addr += 1UL << stride_shift)
+		flush_tlb_one_user(addr);
+	count_vm_tlb_events(NR_TLB_LOCAL_FLUSH_ONE, (end - start) >> stride_shift);
+}
+
+static void sharers_flush_all(void)
+{
+	flush_tlb_local();
+	count_vm_tlb_event(NR_TLB_LOCAL_FLUSH_ALL);
+}
+
+/* No NMI fills anything between the two. */
+static void sharers_leaving_begin(struct sharers_cpu *sc)
+{
+	sc->leaving = true;
+	barrier();
+}
+
+static void sharers_leaving_end(struct sharers_cpu *sc)
+{
+	barrier();
+	sc->leaving = false;
+}
+
+/* All of this CPU's TLB; it is for a range, which may be gone. */
+static void sharers_flush_and_leave(struct sharers *s, struct sharers_cpu *sc,
+				    unsigned long start, unsigned long end)
+{
+	bool gone;
+
+	sharers_leaving_begin(sc);
+	gone = sc->confined && sharers_is_gone(s, sc, start, end);
+	sharers_flush_all();
+	if (gone)
+		sharers_leave_gone(s, sc, start);
+	sharers_leaving_end(sc);
+}
+
+static bool sharers_is_long(unsigned long start, unsigned long end,
+			    unsigned int stride_shift)
+{
+	return (end - start) >> stride_shift > tlb_single_page_flush_ceiling;
 }
 
 static void sharers_send(struct sharers_flush *f, int cpu)
@@ -135,6 +187,66 @@ static enum vm_event_item sharers_must_ask_all(struct sharers *s,
 	       0 : SHARERS_ALL_LONG;
 }
 
+/* Are those who may hold a range, by the masks, nobody but this CPU? */
+static bool sharers_is_mine(struct sharers *s, struct sharers_cpu *sc,
+			    unsigned long slots)
+{
+	CF_MUTATION(sharers_mine_noted, slots = 0);
+	CF_MUTATION(sharers_mine_unconfined, return !(slots & ~BIT(sc->slot)));
+	return !(slots & ~BIT(sc->slot)) &&
+	       cpumask_any_but(s->unconfined, sc->cpu) >= nr_cpu_ids;
+}
+
+/*
+ * The common case: only this CPU may hold it, and has the process loaded. It flushes, and
+ * counts nothing: what others have asked it for has its number still, and its interrupt.
+ * In lazy mode it would have to find out later that it was asked.
+ *
+ * The masks were read after the entries were changed, on whatever CPU that was; the
+ * question is whether they name another one than this.
+ */
+static bool sharers_flush_mine(struct sharers *s, unsigned long slots,
+			       unsigned long start, unsigned long end,
+			       unsigned int stride_shift)
+{
+	struct sharers_cpu *sc;
+	bool mine;
+
+	local_irq_disable();
+	sc = sharers_here(s);
+	mine = sc && sharers_is_loaded(s->mm) &&
+	       !this_cpu_read(cpu_tlbstate_shared.is_lazy) &&
+	       sharers_is_mine(s, sc, slots);
+	if (mine && sharers_is_long(start, end, stride_shift))
+		sharers_flush_and_leave(s, sc, start, end);
+	else if (mine)
+		sharers_flush_range(start, end, stride_shift);
+	if (mine) {
+		count_vm_event(SHARERS_FLUSH_LOCAL);
+		trace_sharers_flush(s->mm->context.ctx_id, start, end,
+				    cpumask_of(sc->cpu));
+	}
+	local_irq_enable();
+	return mine;
+}
+
+/* Ask all who may hold it. */
+static void sharers_flush_slots(struct sharers *s, unsigned long slots,
+				unsigned long start, unsigned long end,
+				unsigned int stride_shift, bool freed_tables)
+{
+	int cpu = get_cpu();
+	struct sharers_flush *f;
+
+	f = sharers_flush_begin(s->mm, start, end, stride_shift, freed_tables, cpu);
+	if (sharers_is_long(start, end, stride_shift))
+		f->info.end = TLB_FLUSH_ALL;
+	sharers_ask(s, f, slots);
+	trace_sharers_flush(s->mm->context.ctx_id, start, end, &f->cpus);
+	sharers_send(f, cpu);
+	put_cpu();
+}
+
 /**
  * __sharers_flush() - flush a range where somebody may hold it
  * @mm: the process
@@ -152,9 +264,7 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 {
 	struct sharers *s = mm->context.sharers;
 	enum vm_event_item why;
-	struct sharers_flush *f;
 	unsigned long slots;
-	int cpu;
 
 	/* The changes before the masks. */
 	smp_mb();
@@ -166,14 +276,9 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 					why - SHARERS_ALL_WHOLE);
 		return false;
 	}
-	cpu = get_cpu();
-	f = sharers_flush_begin(mm, start, end, stride_shift, freed_tables, cpu);
-	if ((end - start) >> stride_shift > tlb_single_page_flush_ceiling)
-		f->info.end = TLB_FLUSH_ALL;
-	sharers_ask(s, f, slots);
-	trace_sharers_flush(mm->context.ctx_id, start, end, &f->cpus);
-	sharers_send(f, cpu);
-	put_cpu();
+	if (!sharers_flush_mine(s, slots, start, end, stride_shift))
+		sharers_flush_slots(s, slots, start, end, stride_shift,
+				    freed_tables);
 	mmu_notifier_arch_invalidate_secondary_tlbs(mm, start, end);
 	return true;
 }
@@ -250,22 +355,6 @@ bool __sharers_defer_finish(struct mm_struct *mm)
 	return true;
 }
 
-static void sharers_flush_range(const struct flush_tlb_info *info)
-{
-	unsigned long addr, step = 1UL << info->stride_shift;
-
-	for (addr = info->start; addr < info->end; addr += step)
-		flush_tlb_one_user(addr);
-	count_vm_tlb_events(NR_TLB_LOCAL_FLUSH_ONE,
-			    (info->end - info->start) >> info->stride_shift);
-}
-
-static void sharers_flush_all(void)
-{
-	flush_tlb_local();
-	count_vm_tlb_event(NR_TLB_LOCAL_FLUSH_ALL);
-}
-
 /* Is the range all that was asked of this CPU? */
 static bool sharers_is_all(struct sharers_cpu *sc, u64 own, u64 asked)
 {
@@ -296,7 +385,8 @@ void __sharers_flush_here(const struct flush_tlb_info *info)
 	/* Nothing is passed over where there are no numbers: each one is waited for. */
 	if (!sc) {
 		if (range)
-			sharers_flush_range(info);
+			sharers_flush_range(info->start, info->end,
+					    info->stride_shift);
 		else
 			sharers_flush_all();
 		return;
@@ -307,10 +397,13 @@ void __sharers_flush_here(const struct flush_tlb_info *info)
 		return;
 	asked = atomic64_read(&sc->asked);
 	if (range && sharers_is_all(sc, own, asked))
-		sharers_flush_range(info);
+		sharers_flush_range(info->start, info->end, info->stride_shift);
 	else
-		sharers_flush_all();
+		sharers_flush_and_leave(s, sc, info->start, f->end);
 	sc->done = asked;
-	if (info->initiating_cpu != smp_processor_id() && range && sc->confined)
-		sharers_leave_unused(s, sc, info->start, info->end);
+	if (info->initiating_cpu == smp_processor_id() || !sc->confined)
+		return;
+	sharers_leaving_begin(sc);
+	sharers_leave_unused(s, sc, info->start, f->end);
+	sharers_leaving_end(sc);
 }

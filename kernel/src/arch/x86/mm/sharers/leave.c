@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A CPU that does not use a region any more is noted for it no more: a thread that
- * has moved on, a table that was handed to another thread.
+ * has moved on, a table that was handed to another thread, or that was freed.
  *
  * The copy says what is used: hardware sets the accessed bit of the entry when it
  * walks there. A CPU that is interrupted for a region clears the bit. If it finds it
  * clear the next time, too, then it has not walked there in between, and leaves. What is
  * in use all the time may be in the TLB, and is left as well; that costs a fault.
+ *
+ * What was withdrawn it leaves at once, if it flushes everything anyway, also
+ * where it is the one that flushes: a thread that maps and unmaps goes from CPU to CPU,
+ * and those where it was are not interrupted for what it does elsewhere.
  *
  * A GiB that the copy has whole is left in the same way.
  *
@@ -14,7 +18,7 @@
  * flushes and does not see the bit any more changes entries that this CPU cannot
  * have. Interrupts are off, and an NMI fills nothing meanwhile.
  *
- * Locks: none. Caller: the interrupt for a flush.
+ * Locks: none. Callers: flushes on the CPU itself (flush.c), most often in an interrupt.
  */
 #include <linux/mm.h>
 #include <linux/vmstat.h>
@@ -63,27 +67,35 @@ static void sharers_leave_mask(struct sharers_cpu *sc, unsigned long *mask)
 	clear_bit(sc->slot, mask);
 }
 
-/* Leave what @mask is about, if it is not used. */
-static void sharers_leave(struct sharers *s, struct sharers_cpu *sc,
+static void sharers_has_left(struct sharers *s, unsigned long addr)
+{
+	count_vm_event(SHARERS_LEAVE);
+	trace_sharers_leave(s->mm->context.ctx_id, addr);
+}
+
+/* Leave what @mask is about, if it is not used. Returns whether it did. */
+static bool sharers_leave(struct sharers *s, struct sharers_cpu *sc,
 			  unsigned long addr, unsigned long *mask,
 			  unsigned long *copy)
 {
 	if (!test_bit(sc->slot, mask) || !sharers_is_unused(copy))
-		return;
-	sc->leaving = true;
-	barrier();
+		return false;
 	xchg(copy, 0);
 	sharers_leave_mask(sc, mask);
-	barrier();
-	sc->leaving = false;
-	count_vm_event(SHARERS_LEAVE);
-	trace_sharers_leave(s->mm->context.ctx_id, addr);
+	sharers_has_left(s, addr);
+	return true;
+}
+
+/* Of long ranges it would take too long, here. */
+static bool sharers_is_one_region(unsigned long start, unsigned long end)
+{
+	return start >> SHARERS_REGION_SHIFT == (end - 1) >> SHARERS_REGION_SHIFT;
 }
 
 /**
  * sharers_leave_unused() - this CPU was interrupted for a range
  * @s: of the process
- * @sc: of this CPU, confined
+ * @sc: of this CPU, confined and leaving
  * @start: first address
  * @end: first address behind it
  *
@@ -96,9 +108,7 @@ void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
 	pud_t *pud;
 	pmd_t *pmd;
 
-	/* Of long ranges it would take too long, here. */
-	if (!gib || start >> SHARERS_REGION_SHIFT !=
-	    (end - 1) >> SHARERS_REGION_SHIFT)
+	if (!gib || !sharers_is_one_region(start, end))
 		return;
 	pud = sharers_copy_pud(sc, start);
 	pmd = sharers_copy(sc, start);
@@ -106,8 +116,55 @@ void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
 		sharers_leave(s, sc, start, &gib->whole, &pud->pud);
 	if (!pmd)
 		return;
-	sharers_leave(s, sc, start, sharers_mask(gib, start), &pmd->pmd);
+	if (sharers_leave(s, sc, start, sharers_mask(gib, start), &pmd->pmd))
+		sharers_whole_unwanted(pmd);
 	/* The GiB was withdrawn since, and has a table of this copy again. */
 	if (test_bit(sc->slot, &gib->whole))
 		sharers_leave_mask(sc, &gib->whole);
+}
+
+/**
+ * sharers_is_gone() - is this CPU noted for a range that its copy does not lead to?
+ * @s: of the process
+ * @sc: of this CPU, confined and leaving
+ * @start: first address
+ * @end: first address behind it
+ *
+ * Context: interrupts off; before the flush.
+ */
+bool sharers_is_gone(struct sharers *s, struct sharers_cpu *sc,
+		     unsigned long start, unsigned long end)
+{
+	struct sharers_gib *gib;
+	pmd_t *pmd;
+
+	if (!sharers_is_one_region(start, end))
+		return false;
+	gib = sharers_gib(s, start);
+	if (!gib || !test_bit(sc->slot, sharers_mask(gib, start)))
+		return false;
+	CF_MUTATION(sharers_gone_stays, return false);
+	CF_MUTATION(sharers_gone_unseen, return true);
+	pmd = sharers_copy(sc, start);
+	return pmd && !(pmd_flags(READ_ONCE(*pmd)) & _PAGE_PRESENT);
+}
+
+/**
+ * sharers_leave_gone() - it was, and everything has been flushed since
+ * @s: of the process
+ * @sc: of this CPU
+ * @addr: an address of the range
+ */
+void sharers_leave_gone(struct sharers *s, struct sharers_cpu *sc,
+			unsigned long addr)
+{
+	struct sharers_gib *gib = sharers_gib(s, addr);
+	pmd_t *pmd = sharers_copy(sc, addr);
+
+	/* The flush before the bit. */
+	smp_mb__before_atomic();
+	clear_bit(sc->slot, sharers_mask(gib, addr));
+	if (pmd)
+		sharers_whole_unwanted(pmd);
+	sharers_has_left(s, addr);
 }

@@ -34,7 +34,17 @@ static unsigned int sharers_mask_index(unsigned long addr)
  */
 struct sharers_gib *sharers_gib(struct sharers *s, unsigned long addr)
 {
-	return xa_load(&s->gibs, addr >> SHARERS_GIB_SHIFT);
+	struct sharers_cpu *sc = READ_ONCE(s->cpu[raw_smp_processor_id()]);
+	unsigned long index = addr >> SHARERS_GIB_SHIFT;
+	struct sharers_gib *gib = sc ? READ_ONCE(sc->last) : NULL;
+
+	/* Most often the same one again. */
+	if (gib && gib->index == index)
+		return gib;
+	gib = xa_load(&s->gibs, index);
+	if (gib && sc)
+		WRITE_ONCE(sc->last, gib);
+	return gib;
 }
 
 static void sharers_gib_free(struct mm_struct *mm, struct sharers_gib *gib)
@@ -44,7 +54,8 @@ static void sharers_gib_free(struct mm_struct *mm, struct sharers_gib *gib)
 	kfree(gib);
 }
 
-static struct sharers_gib *sharers_gib_alloc(struct mm_struct *mm)
+static struct sharers_gib *sharers_gib_alloc(struct mm_struct *mm,
+					     unsigned long index)
 {
 	struct sharers_gib *gib = kzalloc(sizeof(*gib), GFP_KERNEL_ACCOUNT | SHARERS_GFP);
 
@@ -55,6 +66,7 @@ static struct sharers_gib *sharers_gib_alloc(struct mm_struct *mm)
 		kfree(gib);
 		return NULL;
 	}
+	gib->index = index;
 	/* A page that is there because of tables. */
 	mm_inc_nr_puds(mm);
 	return gib;
@@ -70,15 +82,16 @@ static struct sharers_gib *sharers_gib_alloc(struct mm_struct *mm)
  */
 bool sharers_gib_make(struct sharers *s, unsigned long addr)
 {
+	unsigned long index = addr >> SHARERS_GIB_SHIFT;
 	struct sharers_gib *gib;
 	void *old;
 
 	if (sharers_gib(s, addr))
 		return true;
-	gib = sharers_gib_alloc(s->mm);
+	gib = sharers_gib_alloc(s->mm, index);
 	if (!gib)
 		return false;
-	old = xa_cmpxchg_irq(&s->gibs, addr >> SHARERS_GIB_SHIFT, NULL, gib,
+	old = xa_cmpxchg_irq(&s->gibs, index, NULL, gib,
 			     GFP_KERNEL_ACCOUNT | SHARERS_GFP);
 	if (old)
 		sharers_gib_free(s->mm, gib);
@@ -101,13 +114,22 @@ unsigned long *sharers_mask(struct sharers_gib *gib, unsigned long addr)
  * @addr: an address in the region
  * @slot: of the CPU
  *
- * Both are full barriers: the bits are there before the caller fills its entry.
+ * The bits are there before the caller fills its entry: both are full barriers. If its
+ * own bit is set already, then by this CPU, in such a way, and only it clears it.
+ *
+ * Context: interrupts off, on that CPU.
+ * Return: false: it was noted already.
  */
-void sharers_mask_set(struct sharers_gib *gib, unsigned long addr,
+bool sharers_mask_set(struct sharers_gib *gib, unsigned long addr,
 		      unsigned int slot)
 {
+	unsigned long *mask = sharers_mask(gib, addr);
+
+	if (test_bit(slot, mask))
+		return false;
 	set_bit(slot, &gib->ever);
-	set_bit(slot, sharers_mask(gib, addr));
+	set_bit(slot, mask);
+	return true;
 }
 
 /**

@@ -83,6 +83,8 @@
 
 /* Of one GiB and one process. */
 struct sharers_gib {
+	/* Which: its address by SHARERS_GIB_SHIFT. */
+	unsigned long		index;
 	/* By region. */
 	unsigned long		*regions;
 	/* Those that have the GiB whole. */
@@ -104,6 +106,8 @@ struct sharers_cpu {
 	bool			leaving;
 	/* Flushes that were done here, of those that were asked. */
 	u64			done;
+	/* The GiB that was looked for last, by any CPU; it stays. */
+	struct sharers_gib	*last;
 	struct list_head	tables;
 	atomic64_t		asked ____cacheline_aligned_in_smp;
 };
@@ -164,6 +168,21 @@ static inline bool sharers_is_whole(pud_t pud)
 	return pud_val(pud) & (SHARERS_LINK | _PAGE_PSE);
 }
 
+/*
+ * The entry of the copy of any CPU for a GiB; NULL: a table is missing. RCU read side, or
+ * interrupts off.
+ */
+static inline pud_t *sharers_copy_pud(struct sharers_cpu *sc, unsigned long addr)
+{
+	pgd_t *pgd = pgd_offset_pgd(sc->root, addr);
+	p4d_t *p4d;
+
+	if (pgd_none(READ_ONCE(*pgd)))
+		return NULL;
+	p4d = p4d_offset(pgd, addr);
+	return p4d_none(READ_ONCE(*p4d)) ? NULL : pud_offset(p4d, addr);
+}
+
 /* What came of an attempt to fill. */
 enum sharers_filled {
 	SHARERS_NOTHING,	/* the canonical tables lead nowhere */
@@ -178,7 +197,7 @@ enum sharers_filled {
 struct sharers_gib *sharers_gib(struct sharers *s, unsigned long addr);
 bool sharers_gib_make(struct sharers *s, unsigned long addr);
 unsigned long *sharers_mask(struct sharers_gib *gib, unsigned long addr);
-void sharers_mask_set(struct sharers_gib *gib, unsigned long addr,
+bool sharers_mask_set(struct sharers_gib *gib, unsigned long addr,
 		      unsigned int slot);
 void sharers_mask_set_whole(struct sharers_gib *gib, unsigned int slot);
 void sharers_mask_clear_regions(struct sharers_gib *gib, unsigned int slot);
@@ -192,7 +211,6 @@ void sharers_cpu_cut(struct sharers_cpu *sc);
 void sharers_cpu_empty(struct mm_struct *mm, struct sharers_cpu *sc);
 void sharers_cpu_free(struct mm_struct *mm, struct sharers_cpu *sc);
 void sharers_table_drop(struct mm_struct *mm, struct ptdesc *table);
-pud_t *sharers_copy_pud(struct sharers_cpu *sc, unsigned long addr);
 pmd_t *sharers_copy(struct sharers_cpu *sc, unsigned long addr);
 bool sharers_copy_make(struct mm_struct *mm, struct sharers *s,
 		       unsigned long addr);
@@ -213,12 +231,17 @@ enum sharers_filled sharers_whole_fill(struct sharers *s,
 				       unsigned long error_code,
 				       unsigned long addr);
 bool sharers_whole_wanted(pmd_t *copy);
+void sharers_whole_unwanted(pmd_t *copy);
 void sharers_whole_clear(struct sharers_cpu *sc, unsigned long addr,
 			 bool tables);
 
 /* leave.c */
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
 			  unsigned long start, unsigned long end);
+bool sharers_is_gone(struct sharers *s, struct sharers_cpu *sc,
+		     unsigned long start, unsigned long end);
+void sharers_leave_gone(struct sharers *s, struct sharers_cpu *sc,
+			unsigned long addr);
 
 /* ldt.c */
 #ifdef CONFIG_MODIFY_LDT_SYSCALL

@@ -2,8 +2,10 @@
 /*
  * A copy that has a GiB as the canonical tables have it: an entry of 1 GiB, or, where a
  * CPU has come to many regions that were there already, a link to the canonical table of
- * PMDs. So a CPU takes SHARERS_FILLS_MAX faults for nothing else in a GiB, and has one
- * table less. It is noted for the GiB then, in one mask, and is asked for all of it.
+ * PMDs. So of the first visits of a CPU to the regions of a GiB, SHARERS_FILLS_MAX are faults
+ * for nothing else, and it has one table less. It is noted for the GiB then, in one mask, and
+ * is asked for all of it. To come back to a region whose entry was withdrawn is no first visit:
+ * what a thread maps and unmaps all day would soon make it one that shares everything.
  *
  * The order is that of a fill (sharers.h), with the entry of the GiB for C, and the mask
  * of the GiB for M. What is below a link changes without the copy, and is flushed for.
@@ -30,7 +32,7 @@
 #define SHARERS_FILLS_MAX	64
 
 /**
- * sharers_whole_wanted() - one more fault was only for an entry of the copy
+ * sharers_whole_wanted() - a fault was only for a first visit to a region
  * @copy: the entry, of this CPU
  *
  * Return: true if the GiB should be linked.
@@ -41,6 +43,18 @@ bool sharers_whole_wanted(pmd_t *copy)
 
 	CF_MUTATION(sharers_never_whole, return false);
 	return ++table->pt_index >= SHARERS_FILLS_MAX;
+}
+
+/**
+ * sharers_whole_unwanted() - this CPU is noted for a region no more
+ * @copy: the entry for it
+ */
+void sharers_whole_unwanted(pmd_t *copy)
+{
+	struct ptdesc *table = virt_to_ptdesc(copy);
+
+	if (table->pt_index)
+		table->pt_index--;
 }
 
 /**

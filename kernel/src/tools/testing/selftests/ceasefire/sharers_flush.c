@@ -22,6 +22,8 @@
 #define OWN		0x5a
 #define NEW		0x42
 #define ROUNDS		200
+/* More than tlb_single_page_flush_ceiling. */
+#define MANY		64
 /* A CPU that does not use a region is interrupted so often, and then never again. */
 #define USELESS		3
 #define SHARED		50
@@ -329,6 +331,50 @@ static void left(void)
 	peer_finds(p, PAGES, 0);
 }
 
+/* More than is flushed page by page, so that everything is: the peer goes on all the same. */
+static void long_dontneed(void)
+{
+	char *p;
+	int i;
+
+	sharers_start();
+	p = regions(1);
+	for (i = 0; i < 3; i++) {
+		ENSURE(peer_write(p, MANY, WORD(OWN)) == MANY, "no write");
+		MUST(madvise(p, MANY * PAGE, MADV_DONTNEED));
+		peer_finds(p, MANY, 0);
+	}
+}
+
+/*
+ * A thread that maps and unmaps goes from CPU to CPU. Its table goes each time, and with
+ * it what the last CPU was noted for.
+ */
+static void moves_on(void)
+{
+	long received;
+	char *p;
+	int i;
+
+	sharers_start();
+	p = regions(1);
+	MUST(munmap(p, REGION));
+	received = vmstat("nr_tlb_remote_flush_received");
+	for (i = 0; i < ROUNDS; i++) {
+		char *at = p + REGION / 2;
+
+		pin_to_cpu(i & 1);
+		ENSURE(mmap(at, LENGTH, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at,
+		       "mmap: %m");
+		memset(at, OWN, LENGTH);
+		MUST(munmap(at, LENGTH));
+	}
+	received = vmstat("nr_tlb_remote_flush_received") - received;
+	ENSURE(received < ROUNDS / 10, "%ld shootdowns by %d calls", received,
+	       ROUNDS);
+}
+
 /* A CPU in lazy mode is not interrupted: it finds out when that ends. */
 static void asleep(void)
 {
@@ -457,6 +503,8 @@ int main(int argc, char **argv)
 		{ "two_at_once", two_at_once, 0 },
 		{ "recycled_memory", recycled_memory, 0 },
 		{ "left", left, 0 },
+		{ "long_dontneed", long_dontneed, 0 },
+		{ "moves_on", moves_on, 0 },
 		{ "asleep", asleep, 0 },
 		{ "huge_dontneed", huge_dontneed, 0 },
 		{ "huge_protected", huge_protected, 0 },

@@ -347,6 +347,73 @@ static void callchain(void)
 	       chain.samples);
 }
 
+/*
+ * A CPU that could make no tables for its copy goes on with those of the process until
+ * its next tick, and is noted nowhere.
+ */
+#define UNCONFINED_TRIES	50
+
+static struct {
+	char *p;
+	char found;
+	_Atomic int turn;
+} unnoted;
+
+enum { UNNOTED_USE = 1, UNNOTED_USED, UNNOTED_LOOK, UNNOTED_LOOKED, UNNOTED_END };
+
+/* Whose turn it is changes within a tick, as a rule: nobody may sleep. */
+static int wait_turn(int one, int other)
+{
+	int turn;
+
+	do
+		turn = unnoted.turn;
+	while (turn != one && turn != other);
+	return turn;
+}
+
+static void *use_unnoted(void *unused)
+{
+	(void)unused;
+	pin_to_cpu(1);
+	while (wait_turn(UNNOTED_USE, UNNOTED_END) == UNNOTED_USE) {
+		wake_op(unnoted.p);
+		unnoted.found = *(volatile char *)(unnoted.p + PAGE);
+		unnoted.turn = UNNOTED_USED;
+		wait_turn(UNNOTED_LOOK, UNNOTED_LOOK);
+		unnoted.found = *(volatile char *)(unnoted.p + PAGE);
+		unnoted.turn = UNNOTED_LOOKED;
+	}
+	return NULL;
+}
+
+static void unconfined(void)
+{
+	long before = vmstat("sharers_unconfine");
+	pthread_t thread;
+	int tries;
+
+	start();
+	need_cpus(2);
+	ENSURE(!pthread_create(&thread, NULL, use_unnoted, NULL), "no thread");
+	for (tries = 0; tries < UNCONFINED_TRIES; tries++) {
+		unnoted.p = (char *)untouched_word(7);
+		unnoted.turn = UNNOTED_USE;
+		wait_turn(UNNOTED_USED, UNNOTED_USED);
+		ENSURE(unnoted.found == OWN, "read %#x", unnoted.found);
+		MUST(madvise(unnoted.p + PAGE, PAGE, MADV_DONTNEED));
+		unnoted.turn = UNNOTED_LOOK;
+		wait_turn(UNNOTED_LOOKED, UNNOTED_LOOKED);
+		ENSURE(!unnoted.found, "read %#x after MADV_DONTNEED",
+		       unnoted.found);
+		MUST(munmap(unnoted.p, 1UL << 30));
+	}
+	unnoted.turn = UNNOTED_END;
+	pthread_join(thread, NULL);
+	PREMISE(vmstat("sharers_unconfine") > before,
+		"each time the CPU had tables of its own");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -358,6 +425,7 @@ int main(int argc, char **argv)
 		{ "direct", direct, LIMIT_S },
 		{ "signal_stack", signal_stack, LIMIT_S },
 		{ "callchain", callchain, 2 * LIMIT_S },
+		{ "unconfined", unconfined, LIMIT_S },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
