@@ -22,7 +22,7 @@
 #include "regions.h"
 
 #define READERS		2
-#define ROUNDS		3000
+#define ROUNDS		1000
 /* Of all readers, beside the writer. */
 #define READS		1000
 #define PROCESSES	200
@@ -32,7 +32,8 @@
 
 /*
  * The writer throws the page away, writes a number to the new one, and then says which.
- * A reader who was told a number finds that, a later one, or an empty page.
+ * A reader who was told a number finds that, a later one, or an empty page. It adds nothing
+ * to it: who only reads would have the kernel's page of zeros, and never see an old one.
  */
 static struct {
 	atomic_ulong *page;
@@ -48,7 +49,8 @@ static void *reader(void *number)
 	uint64_t told, found;
 
 	for (i = 0; !atomic_load(&shared.over); i++) {
-		if (shared.moves && !(i % 64)) {
+		/* Or else it stays where its writer is, for good. */
+		if (!i || (shared.moves && !(i % 64))) {
 			cpu_set_t set;
 
 			CPU_ZERO(&set);
@@ -56,7 +58,7 @@ static void *reader(void *number)
 			sched_setaffinity(0, sizeof(set), &set);
 		}
 		told = atomic_load(&shared.told);
-		found = atomic_load(shared.page);
+		found = atomic_fetch_add(shared.page, 0);
 		if (found && (found < told || found > told + ROUNDS))
 			atomic_fetch_add(&shared.wrong, 1);
 		atomic_fetch_add(&shared.reads, 1);
@@ -84,14 +86,15 @@ static unsigned long write_and_read(unsigned long rounds, bool moves)
 	shared.page = (atomic_ulong *)page;
 	shared.moves = moves;
 	atomic_store(&shared.over, false);
-	atomic_store(&shared.told, 0);
+	atomic_store(shared.page, 1);
+	atomic_store(&shared.told, 1);
 	atomic_store(&shared.reads, 0);
 	for (i = 0; i < READERS; i++)
 		if (pthread_create(&threads[i], NULL, reader,
 				   (void *)(uintptr_t)(i + 1)))
 			return 1;
 	/* However long a busy machine takes to run the readers. */
-	for (i = 1; i <= rounds || atomic_load(&shared.reads) < READS; i++) {
+	for (i = 2; i <= rounds || atomic_load(&shared.reads) < READS; i++) {
 		if (!throw_away(page, beside))
 			return 1;
 		atomic_store(shared.page, i);
