@@ -404,6 +404,6 @@ void __sharers_flush_here(const struct flush_tlb_info *info)
 	if (info->initiating_cpu == smp_processor_id() || !sc->confined)
 		return;
 	sharers_leaving_begin(sc);
-	sharers_leave_unused(s, sc, info->start, f->end);
+	sharers_leave_unused(s, sc, info->start, f->end, !range);
 	sharers_leaving_end(sc);
 }

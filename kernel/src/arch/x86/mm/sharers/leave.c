@@ -30,13 +30,18 @@
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
 
-/* Was it not walked to since the CPU was interrupted for it twice? */
-static bool sharers_is_unused(unsigned long *copy)
+/*
+ * Was it not walked to since the CPU was interrupted for it twice? A huge entry does not
+ * tell: one that is flushed as a whole stays as it is.
+ */
+static bool sharers_is_unused(unsigned long *copy, bool whole)
 {
 	unsigned long old = READ_ONCE(*copy);
 
 	if (!(old & _PAGE_PRESENT))
 		return true;
+	if (old & _PAGE_PSE && whole)
+		return false;
 	/* Of a huge entry it is always set, so only interrupts count. */
 	if (old & _PAGE_ACCESSED && !(old & _PAGE_PSE)) {
 		/* Others may take the entry away: that wins. */
@@ -76,9 +81,9 @@ static void sharers_has_left(struct sharers *s, unsigned long addr)
 /* Leave what @mask is about, if it is not used. Returns whether it did. */
 static bool sharers_leave(struct sharers *s, struct sharers_cpu *sc,
 			  unsigned long addr, unsigned long *mask,
-			  unsigned long *copy)
+			  unsigned long *copy, bool whole)
 {
-	if (!test_bit(sc->slot, mask) || !sharers_is_unused(copy))
+	if (!test_bit(sc->slot, mask) || !sharers_is_unused(copy, whole))
 		return false;
 	xchg(copy, 0);
 	sharers_leave_mask(sc, mask);
@@ -98,11 +103,12 @@ static bool sharers_is_one_region(unsigned long start, unsigned long end)
  * @sc: of this CPU, confined and leaving
  * @start: first address
  * @end: first address behind it
+ * @whole: it was too long to be flushed page by page
  *
  * Context: interrupts off; the flush was done.
  */
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
-			  unsigned long start, unsigned long end)
+			  unsigned long start, unsigned long end, bool whole)
 {
 	struct sharers_gib *gib = sharers_gib(s, start);
 	pud_t *pud;
@@ -113,10 +119,12 @@ void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
 	pud = sharers_copy_pud(sc, start);
 	pmd = sharers_copy(sc, start);
 	if (!pmd && pud)
-		sharers_leave(s, sc, start, &gib->whole, &pud->pud);
+		sharers_leave(s, sc, start, &gib->whole, &pud->pud,
+			      whole);
 	if (!pmd)
 		return;
-	if (sharers_leave(s, sc, start, sharers_mask(gib, start), &pmd->pmd))
+	if (sharers_leave(s, sc, start, sharers_mask(gib, start), &pmd->pmd,
+			  whole))
 		sharers_whole_unwanted(pmd);
 	/* The GiB was withdrawn since, and has a table of this copy again. */
 	if (test_bit(sc->slot, &gib->whole))

@@ -237,7 +237,7 @@ void sharers_whole_clear(struct sharers_cpu *sc, unsigned long addr,
 
 /* leave.c */
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
-			  unsigned long start, unsigned long end);
+			  unsigned long start, unsigned long end, bool whole);
 bool sharers_is_gone(struct sharers *s, struct sharers_cpu *sc,
 		     unsigned long start, unsigned long end);
 void sharers_leave_gone(struct sharers *s, struct sharers_cpu *sc,
