@@ -11,6 +11,7 @@
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,7 +357,7 @@ static void callchain(void)
 static struct {
 	char *p;
 	char found;
-	_Atomic int turn;
+	atomic_int turn;
 } unnoted;
 
 enum { UNNOTED_USE = 1, UNNOTED_USED, UNNOTED_LOOK, UNNOTED_LOOKED, UNNOTED_END };
