@@ -20,9 +20,9 @@ def sample(case: str, mode: str, cost: float) -> store.Sample:
     return found
 
 
-def test_rows_have_the_medians_of_both_modes() -> None:
-    costs = [("switch", "off", v) for v in (90.0, 100.0, 110.0)]
-    costs += [("switch", "sharers", v) for v in (120.0, 125.0, 130.0)]
+def test_rows_have_the_lowest_of_both_modes() -> None:
+    costs = [("switch", "off", v) for v in (110.0, 100.0, 105.0)]
+    costs += [("switch", "sharers", v) for v in (130.0, 125.0, 150.0)]
     rows = own_tables.rows_of(sample(*cost) for cost in costs)
     assert rows == [Row("switch", 100.0, 125.0, 20.0)]
 

@@ -60,5 +60,5 @@ def print_rows(rows: Sequence[Row]) -> list[str]:
             ]
         )
     columns = ("case", "off", "sharers", "more", "in percent", "spread", "limit")
-    print_table(columns, cells, title="guest instructions of one operation, medians")
+    print_table(columns, cells, title="guest instructions of one operation, lowest of all")
     return over
