@@ -130,17 +130,18 @@ static void sharers_leaving_end(struct sharers_cpu *sc)
 	sc->leaving = false;
 }
 
-/* All of this CPU's TLB; it is for a range, which may be gone. */
+/* All of this CPU's TLB; it is for a range, of which regions may be gone. */
 static void sharers_flush_and_leave(struct sharers *s, struct sharers_cpu *sc,
 				    unsigned long start, unsigned long end)
 {
-	bool gone;
+	DECLARE_BITMAP(gone, PTRS_PER_PMD);
+	bool leaves;
 
 	sharers_leaving_begin(sc);
-	gone = sc->confined && sharers_is_gone(s, sc, start, end);
+	leaves = sc->confined && sharers_find_gone(s, sc, start, end, gone);
 	sharers_flush_all();
-	if (gone)
-		sharers_leave_gone(s, sc, start);
+	if (leaves)
+		sharers_leave_gone(s, sc, start, gone);
 	sharers_leaving_end(sc);
 }
 

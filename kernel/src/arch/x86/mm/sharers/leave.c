@@ -131,48 +131,70 @@ void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
 		sharers_leave_mask(sc, &gib->whole);
 }
 
-/**
- * sharers_is_gone() - is this CPU noted for a range that its copy does not lead to?
- * @s: of the process
- * @sc: of this CPU, confined and leaving
- * @start: first address
- * @end: first address behind it
- *
- * Context: interrupts off; before the flush.
- */
-bool sharers_is_gone(struct sharers *s, struct sharers_cpu *sc,
-		     unsigned long start, unsigned long end)
+/* Is a region, for which this CPU is noted, gone from its copy? */
+static bool sharers_is_gone(pmd_t *copy)
 {
-	struct sharers_gib *gib;
-	pmd_t *pmd;
-
-	if (!sharers_is_one_region(start, end))
-		return false;
-	gib = sharers_gib(s, start);
-	if (!gib || !test_bit(sc->slot, sharers_mask(gib, start)))
-		return false;
-	CF_MUTATION(sharers_gone_stays, return false);
 	CF_MUTATION(sharers_gone_unseen, return true);
-	pmd = sharers_copy(sc, start);
-	return pmd && !(pmd_flags(READ_ONCE(*pmd)) & _PAGE_PRESENT);
+	return !(pmd_flags(READ_ONCE(*copy)) & _PAGE_PRESENT);
 }
 
 /**
- * sharers_leave_gone() - it was, and everything has been flushed since
+ * sharers_find_gone() - for what is this CPU noted that its copy does not lead to?
+ * @s: of the process
+ * @sc: of this CPU, confined and leaving
+ * @start: first address of a range
+ * @end: first address behind it
+ * @gone: PTRS_PER_PMD bits, one for each region of the GiB: which ones these are
+ *
+ * Where tables go, the range begins where the largest one of them did: with the table of
+ * a GiB, at its first region. What is in more than one GiB is not looked at.
+ *
+ * Context: interrupts off; before the flush.
+ * Return: false if there is none.
+ */
+bool sharers_find_gone(struct sharers *s, struct sharers_cpu *sc,
+		       unsigned long start, unsigned long end,
+		       unsigned long *gone)
+{
+	unsigned long addr = start & PMD_MASK;
+	struct sharers_gib *gib;
+	pmd_t *pmd;
+
+	bitmap_zero(gone, PTRS_PER_PMD);
+	if (start >> SHARERS_GIB_SHIFT != (end - 1) >> SHARERS_GIB_SHIFT)
+		return false;
+	gib = sharers_gib(s, start);
+	pmd = gib ? sharers_copy(sc, start) : NULL;
+	CF_MUTATION(sharers_gone_stays, pmd = NULL);
+	if (!pmd)
+		return false;
+	for (; addr < end; addr += PMD_SIZE, pmd++)
+		if (test_bit(sc->slot, sharers_mask(gib, addr)) &&
+		    sharers_is_gone(pmd))
+			__set_bit(pmd_index(addr), gone);
+	return !bitmap_empty(gone, PTRS_PER_PMD);
+}
+
+/**
+ * sharers_leave_gone() - everything has been flushed since
  * @s: of the process
  * @sc: of this CPU
- * @addr: an address of the range
+ * @addr: an address of the GiB
+ * @gone: what sharers_find_gone() has found
  */
 void sharers_leave_gone(struct sharers *s, struct sharers_cpu *sc,
-			unsigned long addr)
+			unsigned long addr, const unsigned long *gone)
 {
 	struct sharers_gib *gib = sharers_gib(s, addr);
 	pmd_t *pmd = sharers_copy(sc, addr);
+	unsigned int i;
 
-	/* The flush before the bit. */
+	/* The flush before the bits. */
 	smp_mb__before_atomic();
-	clear_bit(sc->slot, sharers_mask(gib, addr));
-	if (pmd)
-		sharers_whole_unwanted(pmd);
-	sharers_has_left(s, addr);
+	for_each_set_bit(i, gone, PTRS_PER_PMD) {
+		clear_bit(sc->slot, &gib->regions[i]);
+		if (pmd)
+			sharers_whole_unwanted(pmd);
+		sharers_has_left(s, (addr & PUD_MASK) + i * PMD_SIZE);
+	}
 }

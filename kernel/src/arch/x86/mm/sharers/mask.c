@@ -164,16 +164,14 @@ void sharers_mask_clear_regions(struct sharers_gib *gib, unsigned int slot)
 			clear_bit(slot, &gib->regions[i]);
 }
 
+/* Of a part of a GiB. */
 static unsigned long sharers_mask_union(struct sharers_gib *gib,
 					unsigned long start, unsigned long end)
 {
 	unsigned int i, last = sharers_mask_index(end - 1);
 	unsigned long slots = READ_ONCE(gib->whole);
 
-	i = sharers_mask_index(start);
-	if (!i && last == PTRS_PER_PMD - 1)
-		return READ_ONCE(gib->ever);
-	for (; i <= last; i++)
+	for (i = sharers_mask_index(start); i <= last; i++)
 		slots |= READ_ONCE(gib->regions[i]);
 	return slots;
 }
@@ -190,6 +188,8 @@ static unsigned long sharers_mask_union(struct sharers_gib *gib,
 bool sharers_mask_range(struct sharers *s, unsigned long start,
 			unsigned long end, unsigned long *slots)
 {
+	/* Of many GiB, each mask would be too much: who was ever there will do. */
+	bool many = end - start > PUD_SIZE;
 	struct sharers_gib *gib;
 	unsigned long next;
 
@@ -200,7 +200,9 @@ bool sharers_mask_range(struct sharers *s, unsigned long start,
 		next = min((start | ~PUD_MASK) + 1, end);
 		gib = sharers_gib(s, start);
 		if (gib)
-			*slots |= sharers_mask_union(gib, start, next);
+			*slots |= many && next - start == PUD_SIZE ?
+				  READ_ONCE(gib->ever) :
+				  sharers_mask_union(gib, start, next);
 	}
 	return true;
 }

@@ -238,10 +238,11 @@ void sharers_whole_clear(struct sharers_cpu *sc, unsigned long addr,
 /* leave.c */
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,
 			  unsigned long start, unsigned long end, bool whole);
-bool sharers_is_gone(struct sharers *s, struct sharers_cpu *sc,
-		     unsigned long start, unsigned long end);
+bool sharers_find_gone(struct sharers *s, struct sharers_cpu *sc,
+		       unsigned long start, unsigned long end,
+		       unsigned long *gone);
 void sharers_leave_gone(struct sharers *s, struct sharers_cpu *sc,
-			unsigned long addr);
+			unsigned long addr, const unsigned long *gone);
 
 /* ldt.c */
 #ifdef CONFIG_MODIFY_LDT_SYSCALL

@@ -350,19 +350,12 @@ static void long_dontneed(void)
  * A thread that maps and unmaps goes from CPU to CPU. Its table goes each time, and with
  * it what the last CPU was noted for.
  */
-static void moves_on(void)
+static void goes_round(char *at)
 {
-	long received;
-	char *p;
+	long received = vmstat("nr_tlb_remote_flush_received");
 	int i;
 
-	sharers_start();
-	p = regions(1);
-	MUST(munmap(p, REGION));
-	received = vmstat("nr_tlb_remote_flush_received");
 	for (i = 0; i < ROUNDS; i++) {
-		char *at = p + REGION / 2;
-
 		pin_to_cpu(i & 1);
 		ENSURE(mmap(at, LENGTH, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at,
@@ -373,6 +366,27 @@ static void moves_on(void)
 	received = vmstat("nr_tlb_remote_flush_received") - received;
 	ENSURE(received < ROUNDS / 10, "%ld shootdowns by %d calls", received,
 	       ROUNDS);
+}
+
+static void moves_on(void)
+{
+	char *p;
+
+	sharers_start();
+	p = regions(1);
+	MUST(munmap(p, REGION));
+	goes_round(p + REGION / 2);
+}
+
+/* The same where nothing else is in the GiB: the table above goes, too. */
+static void moves_on_alone(void)
+{
+	char *p;
+
+	sharers_start();
+	p = whole_gib(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	MUST(munmap(p, GIB));
+	goes_round(p + GIB - REGION / 2);
 }
 
 /* A CPU in lazy mode is not interrupted: it finds out when that ends. */
@@ -505,6 +519,7 @@ int main(int argc, char **argv)
 		{ "left", left, 0 },
 		{ "long_dontneed", long_dontneed, 0 },
 		{ "moves_on", moves_on, 0 },
+		{ "moves_on_alone", moves_on_alone, 0 },
 		{ "asleep", asleep, 0 },
 		{ "huge_dontneed", huge_dontneed, 0 },
 		{ "huge_protected", huge_protected, 0 },
