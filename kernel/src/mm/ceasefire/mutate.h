@@ -133,6 +133,7 @@
 	M(sharers_leave_unflushed)	\
 	M(sharers_gone_unseen)	\
 	M(sharers_gone_stays)	\
+	M(sharers_ever_asked)	\
 	M(sharers_ldt_unseen)	\
 	M(sharers_ldt_narrow)	\
 	M(sharers_tables_stay)	\

@@ -15,6 +15,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
 
 /* A flush of more than this asks nobody in particular. */
@@ -171,6 +172,7 @@ static unsigned long sharers_mask_union(struct sharers_gib *gib,
 	unsigned int i, last = sharers_mask_index(end - 1);
 	unsigned long slots = READ_ONCE(gib->whole);
 
+	CF_MUTATION(sharers_ever_asked, return READ_ONCE(gib->ever));
 	for (i = sharers_mask_index(start); i <= last; i++)
 		slots |= READ_ONCE(gib->regions[i]);
 	return slots;
