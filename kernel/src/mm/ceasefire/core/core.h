@@ -165,6 +165,8 @@ struct cf_policy {
  * @single:	parked order-0 pages; also the free list of the context
  * @anon:	those that the process may still write to; only for anonymous pages
  * @large:	parked pages of higher order
+ * @returning:	base pages that were taken from the pool, and are not free yet; for
+ *		those who hold @settling, others may look
  * @drain:	runs when @nr goes over the limit
  * @old:	expires when a debt is old enough
  * @age:	sees to it that an old debt is paid
@@ -212,6 +214,8 @@ struct cf_ctx {
 	struct list_head single;
 	struct list_head anon;
 	struct list_head large;
+
+	unsigned long returning;
 
 	struct work_struct drain;
 	struct timer_list old;
@@ -301,8 +305,8 @@ unsigned long cf_tags_bytes(void);
 void cf_pool_init(struct cf_ctx *ctx);
 unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list);
 bool cf_pool_stale(struct cf_ctx *ctx, struct list_head *list);
-unsigned long cf_pool_release(struct list_head *list, struct cf_ctx *flushed,
-			      bool *again);
+unsigned long cf_pool_release(struct cf_ctx *ctx, struct list_head *list,
+			      bool flushed, bool *again);
 void cf_wipe(struct page *page, unsigned int order);
 
 /* In page->private of a parked page, beside the order. */

@@ -128,8 +128,8 @@ static unsigned long cf_frames_of(struct mmu_gather *tlb, struct page *page,
 /*
  * Anonymous pages wait when they are unmapped, so a mechanism that has no use for
  * them holds only so many of them, and gives them up at once when they are many.
- * What was paid for counts until a work item has released it. Above the limit can
- * be what other threads unmap at the same moment.
+ * What was paid for counts until a work item has released it, all of it. Above the
+ * limit can be what other threads unmap at the same moment.
  *
  * From a quarter of the limit on nobody waits for the debt to get old: that a process
  * unmaps so fast is reason enough to have ticks pay, and they need a while.
@@ -149,7 +149,7 @@ static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy
 	if (held > limit / 4 && held - fresh <= limit / 4)
 		cf_settle_soon(ctx);
 	return held + atomic_long_read(&ctx->waiting) > limit ||
-	       READ_ONCE(ctx->nr) + fresh > limit;
+	       READ_ONCE(ctx->nr) + READ_ONCE(ctx->returning) + fresh > limit;
 }
 
 /* Tag all frames that the gather holds, @pages of them; or say why not. */

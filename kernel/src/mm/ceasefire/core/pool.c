@@ -195,6 +195,7 @@ bool __cf_park(struct page *page, unsigned int order, int site)
  * @ctx: the context
  * @list: where to
  *
+ * Context: cf_ctx.settling held, until they are released.
  * Return: number of base pages.
  */
 unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list)
@@ -206,7 +207,9 @@ unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list)
 	list_splice_init(&ctx->anon, list);
 	list_splice_init(&ctx->large, list);
 	nr = ctx->nr;
-	ctx->nr = 0;
+	/* First: who looks for both, @nr before, misses none. */
+	WRITE_ONCE(ctx->returning, nr);
+	WRITE_ONCE(ctx->nr, 0);
 	spin_unlock_irq(&ctx->lock);
 	return nr;
 }
@@ -238,13 +241,14 @@ bool cf_pool_stale(struct cf_ctx *ctx, struct list_head *list)
 
 /**
  * cf_pool_release() - give frames back to the page allocator
+ * @ctx: the context whose pool they were in; its settling is held since then
  * @list: from cf_pool_take()
- * @flushed: the context that was flushed since they were taken; NULL if none
+ * @flushed: whether it was flushed since they were taken
  * @again: set if a page waits with another context now
  *
  * Other contexts may be able to reach a frame, too: those of a page of higher
  * order, or a process that tagged the frame while it was in the page cache.
- * So each is tested again, and parked again if need be. What @flushed could
+ * So each is tested again, and parked again if need be. What a flushed context could
  * reach it cannot any more, whatever the tag says; so a drain makes progress
  * even with the tag of an earlier context of the same id. A flush of the shared
  * context is one of all that owe anything, after which nobody can reach a frame
@@ -257,21 +261,21 @@ bool cf_pool_stale(struct cf_ctx *ctx, struct list_head *list)
  *
  * Return: number of base pages that went back.
  */
-unsigned long cf_pool_release(struct list_head *list, struct cf_ctx *flushed,
-			      bool *again)
+unsigned long cf_pool_release(struct cf_ctx *ctx, struct list_head *list,
+			      bool flushed, bool *again)
 {
-	u32 cleared = flushed && flushed != &cf_shared ? flushed->id :
-							  CF_ID_NONE;
+	u32 cleared = ctx == &cf_shared ? CF_ID_NONE : ctx->id;
 	struct page *page, *next;
 	unsigned long nr = 0;
 
-	CF_MUTATION(fpr_keep_tags, flushed = NULL);
+	CF_MUTATION(fpr_keep_tags, flushed = false);
 	list_for_each_entry_safe(page, next, list, lru) {
 		bool writable = page_private(page) & CF_PARKED_WRITABLE;
 		unsigned int order = cf_parked_order(page);
 		unsigned long pfn = page_to_pfn(page);
 
 		list_del(&page->lru);
+		WRITE_ONCE(ctx->returning, ctx->returning - (1UL << order));
 		set_page_private(page, 0);
 		if (flushed)
 			cf_tags_clear(pfn, 1UL << order, cleared);

@@ -123,8 +123,8 @@ bool cf_flush_found(struct cf_ctx *ctx)
 unsigned long cf_settle_one(struct cf_ctx *ctx, enum cf_drain_reason reason,
 			    bool *again)
 {
-	struct cf_ctx *flushed = NULL;
 	unsigned long nr, released = 0;
+	bool flushed = false;
 	LIST_HEAD(list);
 
 	might_sleep();
@@ -134,11 +134,11 @@ unsigned long cf_settle_one(struct cf_ctx *ctx, enum cf_drain_reason reason,
 		goto out;
 	if (!READ_ONCE(ctx->dead) && cf_pool_stale(ctx, &list)) {
 		cf_flush(ctx);
-		flushed = ctx;
+		flushed = true;
 	}
 	count_vm_event(FPR_DRAIN_LIMIT + reason);
 	trace_fpr_drain(ctx->id, reason, nr);
-	released = cf_pool_release(&list, flushed, again);
+	released = cf_pool_release(ctx, &list, flushed, again);
 out:
 	mutex_unlock(&ctx->settling);
 	return released;
@@ -221,7 +221,7 @@ static void cf_release_clean(struct cf_ctx *ctx)
 
 	mutex_lock(&ctx->settling);
 	if (cf_pool_take(ctx, &list))
-		cf_pool_release(&list, NULL, &again);
+		cf_pool_release(ctx, &list, false, &again);
 	mutex_unlock(&ctx->settling);
 }
 
