@@ -105,25 +105,26 @@ active proctype Protects() {
 	d_step { pending--; promised = true; needs = false }
 }
 #else
-/* ptep_clear_flush(): pte_accessible(). */
+/* ptep_clear_flush(): pte_accessible(), which settles all hints by one flush. */
 active proctype Protects() {
-	bool needs;
+	bool needs, owed;
 
 	d_step { needs = accessible; accessible = false }
 #ifdef MUTATE_looks_early
-	needs = needs || OWED;
+	owed = OWED;
 	needs = needs || pending;
 #else
 	needs = needs || pending;
 #ifndef MUTATE_hint_unseen
-	needs = needs || OWED;
+	owed = OWED;
 #endif
 #endif
 	if
-	:: needs -> flush_tlb_mm(0, true)
+	:: needs -> flush_tlb_mm(0, false)
+	:: !needs && owed -> flush_tlb_mm(0, true)
 	:: else -> skip
 	fi;
-	d_step { promised = true; needs = false }
+	d_step { promised = true; needs = false; owed = false }
 }
 #endif
 

@@ -102,6 +102,8 @@
 	/* NUMA hints: flush left to ticks, or not needed by others */	\
 	E(LATR_HINT_SKIP,		"latr_hint_skip")		\
 	E(LATR_HINT_FLUSH,		"latr_hint_flush")		\
+	/* Flush of all hints for one whose page is to be moved */	\
+	E(LATR_HINT_SETTLE,		"latr_hint_settle")		\
 	/* CPUs that had to be interrupted */				\
 	E(LATR_LATE,			"latr_late")
 #else

@@ -10,13 +10,16 @@
  *   - "inaccessible" means elsewhere that no CPU has it. pte_accessible() says so to
  *     those who move, merge or evict a page: ptep_clear_flush(),
  *     set_tlb_ubc_flush_pending(). Without a flush a CPU would write to a page that is
- *     being copied, and its update be lost
+ *     being copied, and its update be lost. So pte_accessible() makes it true, if it
+ *     is not: a flush of everything settles all hints. One for the page alone would be
+ *     sent again for the next one, and who takes a hint and moves the page is most
+ *     often the first to touch many of them
  *   - pte_needs_flush() and huge_pmd_needs_flush() compare the old entry with the new
  *     one for mprotect() and for write protection by userfaultfd. One with a hint needs
  *     no flush for them. Nor does one that is read-only since somebody took the hint
  *     and the page could not be moved (do_numa_page()). Under both a CPU would go on
  *     writing, so change_protection() flushes its range
- * They ask latr_hinted(), and then flush as if the entry had been as it was. All other
+ * It asks latr_hinted(), and flushes as if the entry had been as it was. All other
  * places that change an inaccessible entry flush anyhow: munmap(), mremap(), fork(),
  * MADV_*, those for huge entries by way of pmdp_invalidate(). Others that go by what an
  * entry may be used for look at the dirty bit, too, which stays.
@@ -49,10 +52,13 @@
  *					hinted owed?
  *
  * Any flush that is credited as newer than hinted began after the entries were changed
- * (../core/debt.c).
+ * (../core/debt.c). The one of latr_settle_hints() begins after its caller has cleared
+ * the entry as well, so that no walk can bring the page back. What it does not cover
+ * are hints that another CPU gives meanwhile: not to this entry, which is gone.
  *
  * Locks: mmap_lock for reading or writing.
- * Callers: change_prot_numa(); pte_accessible(), change_protection().
+ * Callers: change_prot_numa(); pte_accessible() with the page table lock held,
+ * change_protection().
  */
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -130,4 +136,19 @@ bool __latr_hinted(struct mm_struct *mm)
 	/* Pending before what is owed. */
 	smp_rmb();
 	return cf_is_owed_for(ctx, READ_ONCE(ctx->hinted));
+}
+
+/**
+ * __latr_settle_hints() - no CPU has an entry as it was before a hint
+ * @mm: the process
+ *
+ * Context: after a look at tlb_flush_pending, page table lock held, interrupts on.
+ * The entry that the caller asks for has been changed.
+ */
+void __latr_settle_hints(struct mm_struct *mm)
+{
+	if (!__latr_hinted(mm))
+		return;
+	count_vm_event(LATR_HINT_SETTLE);
+	flush_tlb_mm_range(mm, 0, TLB_FLUSH_ALL, 0, false);
 }

@@ -170,6 +170,31 @@ static void huge_moved(void)
 	of_moved(HUGE_LENGTH);
 }
 
+/* The first page that moves pays for the hints of all: the others move in silence. */
+static void moved_one_by_one(void)
+{
+	size_t i, arrived = 0;
+	long received, settled;
+	char *p;
+
+	start();
+	p = written(LENGTH);
+	hint_unseen(p, LENGTH);
+	received = vmstat("nr_tlb_remote_flush_received");
+	settled = vmstat("latr_hint_settle");
+	for (i = 0; i < PAGES; i++)
+		arrived += move_to(p + i * PAGE, 1, 1);
+	received = vmstat("nr_tlb_remote_flush_received") - received;
+	settled = vmstat("latr_hint_settle") - settled;
+	PREMISE(holds_enough(arrived, PAGES), "%zu of %d pages have moved",
+		arrived, PAGES);
+	ENSURE(settled == 1, "%ld flushes settled the hints of one range",
+	       settled);
+	/* Others that the kernel sends meanwhile: a few. */
+	ENSURE(received <= PAGES / 8, "%ld shootdowns for %d pages that moved",
+	       received, PAGES);
+}
+
 /* mprotect() over entries with a hint takes the right to write from all CPUs. */
 static void of_protected(size_t length)
 {
@@ -417,6 +442,7 @@ int main(int argc, char **argv)
 	static const struct ktap_case cases[] = {
 		{ "moved", moved, 0 },
 		{ "huge_moved", huge_moved, 0 },
+		{ "moved_one_by_one", moved_one_by_one, 0 },
 		{ "protected", protected, 0 },
 		{ "huge_protected", huge_protected, 0 },
 		{ "protected_after_failure", protected_after_failure, 0 },
