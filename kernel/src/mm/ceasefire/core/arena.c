@@ -241,17 +241,30 @@ static void cf_arena_wrap(struct cf_ctx *ctx)
 	cf_arena_rewind(ctx);
 }
 
+/*
+ * From which size on a mapping starts where a huge page can. As Linux has it: memory
+ * only if it is a whole number of them. Else arrays of about the same size would all
+ * start at such a boundary, and take each other's place in caches and TLBs.
+ */
+static unsigned long cf_arena_huge(struct file *file, unsigned long len)
+{
+	return file || IS_ALIGNED(len, PMD_SIZE) ? PMD_SIZE : ULONG_MAX;
+}
+
 /**
  * cf_arena_get() - an address for a mapping
  * @ctx: the context, mmap_lock held for writing
+ * @file: what is mapped, NULL for memory
  * @len: length in bytes, page aligned, at most CF_ARENA_MAX_MAP
  * @pgoff: offset in the file, in pages
  *
  * Return: the address, 0 if there is no room.
  */
-unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
-			   unsigned long pgoff)
+unsigned long cf_arena_get(struct cf_ctx *ctx, struct file *file,
+			   unsigned long len, unsigned long pgoff)
 {
+	u64 offset = file ? (u64)pgoff << PAGE_SHIFT : 0;
+	unsigned long huge = cf_arena_huge(file, len);
 	struct cf_arena *a = &ctx->arena;
 	bool wrapped = false, fits;
 	struct vm_area_struct *vma, *prev;
@@ -261,8 +274,7 @@ unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
 		cf_arena_settle(ctx);
 	from = a->next;
 	for (;;) {
-		addr = cf_arena_place(a, from, len, (u64)pgoff << PAGE_SHIFT,
-				      PMD_SIZE);
+		addr = cf_arena_place(a, from, len, offset, huge);
 		/* Usually the hole found last time is large enough. */
 		if (addr && addr >= ctx->hole_start)
 			break;

@@ -407,8 +407,8 @@ unsigned long cf_map_area(struct file *file, unsigned long addr,
 
 /* arena.c */
 bool cf_arena_init(struct cf_ctx *ctx);
-unsigned long cf_arena_get(struct cf_ctx *ctx, unsigned long len,
-			   unsigned long pgoff);
+unsigned long cf_arena_get(struct cf_ctx *ctx, struct file *file,
+			   unsigned long len, unsigned long pgoff);
 bool cf_arena_may_keep(struct cf_ctx *ctx);
 void cf_arena_settle(struct cf_ctx *ctx);
 void cf_arena_exit(struct cf_ctx *ctx);

@@ -106,7 +106,7 @@ static unsigned long fpr_map_area(struct file *file, unsigned long addr,
 	if (len > CF_ARENA_MAX_MAP(&ctx->arena))
 		goto no;
 	why = FPR_MAP_INELIGIBLE_ARENA;
-	area = cf_arena_get(ctx, len, file ? pgoff : 0);
+	area = cf_arena_get(ctx, file, len, pgoff);
 	if (!area)
 		goto no;
 	count_vm_event(FPR_MAP);

@@ -67,7 +67,7 @@ static unsigned long latr_map_area(struct file *file, unsigned long addr,
 		ctx = cf_ctx_create(mm);
 	if (!ctx || len > CF_ARENA_MAX_MAP(&ctx->arena))
 		return 0;
-	return cf_arena_get(ctx, len, file ? pgoff : 0);
+	return cf_arena_get(ctx, file, len, pgoff);
 }
 
 /* Does somebody else map the pages, or watch them? */

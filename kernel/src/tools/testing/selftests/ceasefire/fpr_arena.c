@@ -275,6 +275,32 @@ static void reserved(void)
 	       ROUNDS, settled);
 }
 
+/*
+ * Memory lies as Linux would have it: at a boundary of huge pages only if it is a whole
+ * number of them. Else arrays of about the same size take each other's place in a TLB.
+ */
+static void boundaries(void)
+{
+	size_t length = 2 * MIB + PAGE;
+	char *p[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		p[i] = mmap(NULL, length, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FPR, -1, 0);
+		ENSURE(p[i] != MAP_FAILED, "mmap: %m");
+		ENSURE(!i || p[i - 1] - p[i] == (long)length,
+		       "%p and %p do not lie next to each other", p[i - 1], p[i]);
+	}
+	for (i = 0; i < 3; i++) {
+		p[i] = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FPR, -1, 0);
+		ENSURE(p[i] != MAP_FAILED, "mmap: %m");
+		ENSURE(!((unsigned long)p[i] % (2 * MIB)),
+		       "%p has no place for a huge page", p[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -285,6 +311,7 @@ int main(int argc, char **argv)
 		{ "placed", placed, 0 },
 		{ "gives_way", gives_way, 0 },
 		{ "reserved", reserved, 0 },
+		{ "boundaries", boundaries, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
