@@ -241,10 +241,17 @@ static unsigned long cf_poll_time(struct cf_ctx *ctx)
 	return clamp(cf_debt_age(ctx), 1, msecs_to_jiffies(8));
 }
 
+/*
+ * Between the end of a poll time and the look: the timer of a work item waits for a
+ * tick, a worker for its turn.
+ */
+#define CF_WORK_DELAY	2
+
 /* Did CPUs have the time that they have? Before the next look they will have. */
 static bool cf_is_overdue(struct cf_ctx *ctx)
 {
-	unsigned long before = cf_debt_age(ctx) + cf_poll_time(ctx);
+	unsigned long before = cf_debt_age(ctx) + cf_poll_time(ctx) +
+			       CF_WORK_DELAY;
 	unsigned long late = cf_debt_late(ctx);
 
 	return time_after_eq(jiffies, ctx->catching_up.since +
