@@ -239,6 +239,14 @@ bool cf_pool_stale(struct cf_ctx *ctx, struct list_head *list)
 	return stale;
 }
 
+/* A page of those that were taken is where it belongs. */
+static void cf_returned(struct cf_ctx *ctx, struct page *page,
+			unsigned int order)
+{
+	cf_account_parked(page, -(1L << order));
+	WRITE_ONCE(ctx->returning, ctx->returning - (1UL << order));
+}
+
 /**
  * cf_pool_release() - give frames back to the page allocator
  * @ctx: the context whose pool they were in; its settling is held since then
@@ -275,12 +283,11 @@ unsigned long cf_pool_release(struct cf_ctx *ctx, struct list_head *list,
 		unsigned long pfn = page_to_pfn(page);
 
 		list_del(&page->lru);
-		WRITE_ONCE(ctx->returning, ctx->returning - (1UL << order));
 		set_page_private(page, 0);
 		if (flushed)
 			cf_tags_clear(pfn, 1UL << order, cleared);
 		if (cf_pool_hold_again(page, order, writable)) {
-			cf_account_parked(page, -(1L << order));
+			cf_returned(ctx, page, order);
 			*again = true;
 			continue;
 		}
@@ -292,7 +299,7 @@ unsigned long cf_pool_release(struct cf_ctx *ctx, struct list_head *list,
 		ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
 		cf_release_page(page, order);
 		nr += 1UL << order;
-		cf_account_parked(page, -(1L << order));
+		cf_returned(ctx, page, order);
 		cond_resched();
 	}
 	return nr;
