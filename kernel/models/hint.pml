@@ -120,8 +120,7 @@ active proctype Protects() {
 #endif
 #endif
 	if
-	:: needs -> flush_tlb_mm(0, false)
-	:: !needs && owed -> flush_tlb_mm(0, true)
+	:: needs || owed -> flush_tlb_mm(0, true)
 	:: else -> skip
 	fi;
 	d_step { promised = true; needs = false; owed = false }
