@@ -131,11 +131,13 @@ static unsigned long cf_frames_of(struct mmu_gather *tlb, struct page *page,
  * What was paid for counts until a work item has released it, all of it. Above the
  * limit can be what other threads unmap at the same moment.
  *
+ * @fresh of them are new to those that wait; of @pages any may come to be parked.
+ *
  * From a quarter of the limit on nobody waits for the debt to get old: that a process
  * unmaps so fast is reason enough to have ticks pay, and they need a while.
  */
 static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy,
-			      unsigned long fresh)
+			      unsigned long fresh, unsigned long pages)
 {
 	unsigned long limit, held;
 
@@ -149,7 +151,7 @@ static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy
 	if (held > limit / 4 && held - fresh <= limit / 4)
 		cf_settle_soon(ctx);
 	return held + atomic_long_read(&ctx->waiting) > limit ||
-	       READ_ONCE(ctx->nr) + READ_ONCE(ctx->returning) + fresh > limit;
+	       READ_ONCE(ctx->nr) + READ_ONCE(ctx->returning) + pages > limit;
 }
 
 /* Tag all frames that the gather holds, @pages of them; or say why not. */
@@ -161,7 +163,7 @@ static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
 	struct cf_ctx *owner = cf_tag_ctx(ctx);
 	struct mmu_gather_batch *batch;
 	/* Of files, and of anonymous pages, which are not for a group. */
-	unsigned long fresh[2] = { };
+	unsigned long fresh[2] = { }, anons = 0;
 	enum cf_verdict why = CF_SKIP;
 	u64 tags[2] = { };
 
@@ -186,6 +188,7 @@ static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
 						    CF_TAG_WRITABLE :
 						    cf_tag_now(owner);
 			*pages += nr;
+			anons += anon ? nr : 0;
 			if (cf_gather_too_many(*pages))
 				why = CF_FLUSH_LIMIT;
 			else if (!cf_tag_id(tags[anon]) ||
@@ -199,7 +202,7 @@ static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
 	atomic_long_add(fresh[false], &owner->stale);
 	atomic_long_add(fresh[true], &ctx->stale);
 	if (why == CF_SKIP && fresh[true] &&
-	    cf_holds_too_many(ctx, policy, fresh[true]))
+	    cf_holds_too_many(ctx, policy, fresh[true], anons))
 		why = CF_FLUSH_LIMIT;
 	return why;
 }

@@ -243,9 +243,9 @@ static unsigned long cf_poll_time(struct cf_ctx *ctx)
 
 /*
  * Between the end of a poll time and the look: the timer of a work item waits for a
- * tick, a worker for its turn.
+ * tick, a worker for its turn, which may take two.
  */
-#define CF_WORK_DELAY	2
+#define CF_WORK_DELAY	3
 
 /* Did CPUs have the time that they have? Before the next look they will have. */
 static bool cf_is_overdue(struct cf_ctx *ctx)
