@@ -19,10 +19,11 @@
  *     no flush for them. Nor does one that is read-only since somebody took the hint
  *     and the page could not be moved (do_numa_page()). Under both a CPU would go on
  *     writing, so change_protection() flushes its range
- * It asks latr_hinted(), and flushes as if the entry had been as it was. All other
- * places that change an inaccessible entry flush anyhow: munmap(), mremap(), fork(),
- * MADV_*, those for huge entries by way of pmdp_invalidate(). Others that go by what an
- * entry may be used for look at the dirty bit, too, which stays.
+ * change_protection() asks latr_hinted(), pte_accessible() by way of
+ * latr_settle_hints(). All other places that change an inaccessible entry flush
+ * anyhow: munmap(), mremap(), fork(), MADV_*, those for huge entries by way of
+ * pmdp_invalidate(). Others that go by what an entry may be used for look at the
+ * dirty bit, too, which stays.
  *
  * What they ask must be true from the first entry on, not only from when the debt is
  * noted. Until then tlb_flush_pending says so, since the gather of the hints counts in
