@@ -48,6 +48,8 @@ void fpr_restore_settings(const struct fpr_settings *s);
 /* A value of /sys/kernel/mm/ceasefire/fpr; -1: there is no such file. */
 long fpr_sysfs(const char *name);
 void fpr_set(const char *name, long value);
+/* Seconds for what a process leaves behind: half a second is long. */
+#define LEFT_LIMIT_S	8
 /* The same of /sys/kernel/mm/ceasefire/latr. */
 long latr_sysfs(const char *name);
 void latr_set(const char *name, long value);

@@ -220,7 +220,7 @@ static void exec_fails(void)
 	set_number(OVERCOMMIT "ratio", ratio);
 	ENSURE(WIFEXITED(status) && WEXITSTATUS(status) == ENOMEM,
 	       "execve() ends with status %#x", status);
-	ENSURE(fpr_wait_sysfs_at_most("groups", groups, 20),
+	ENSURE(fpr_wait_sysfs_at_most("groups", groups, LEFT_LIMIT_S),
 	       "a group stays behind");
 }
 

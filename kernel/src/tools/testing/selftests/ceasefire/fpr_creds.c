@@ -34,7 +34,7 @@
 #define NOBODY		65534
 #define SOME_GROUP	4242
 #define DELAY_MS	300
-#define LIMIT_S		20
+#define LIMIT_S		8
 /* Exit status of a child that cannot do its part; more than it can count. */
 #define FAILED		125
 

@@ -249,9 +249,9 @@ static void walk(const struct scenario *s)
 		if (!child)
 			_exit(try_one(s));
 		MUST(waitpid(child, &status, 0));
-		ENSURE(fpr_wait_sysfs_at_most("groups", groups, 20),
+		ENSURE(fpr_wait_sysfs_at_most("groups", groups, LEFT_LIMIT_S),
 		       "failure %d leaves a group behind", nth);
-		ENSURE(fpr_wait_sysfs_at_most("contexts", contexts, 20),
+		ENSURE(fpr_wait_sysfs_at_most("contexts", contexts, LEFT_LIMIT_S),
 		       "failure %d leaves a context behind", nth);
 		if (WIFEXITED(status) && WEXITSTATUS(status) == FAILED_NONE)
 			break;

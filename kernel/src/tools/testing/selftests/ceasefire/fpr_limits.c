@@ -20,7 +20,7 @@
 #define MEMINFO		"/sys/kernel/mm/ceasefire/fpr/meminfo"
 
 /* Ten times what a drain in the background takes here. */
-#define LIMIT_S		20
+#define LIMIT_S		8
 
 static void start(struct tfile *f, size_t pages)
 {

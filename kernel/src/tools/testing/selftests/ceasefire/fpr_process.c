@@ -132,7 +132,7 @@ static void exec_ends_context(void)
 	}
 	close(ends[0]);
 	sleep_ms(500);
-	ENSURE(fpr_wait_sysfs_at_most("contexts", 0, 20),
+	ENSURE(fpr_wait_sysfs_at_most("contexts", 0, LEFT_LIMIT_S),
 	       "the context survives exec");
 	close(ends[1]);
 	wait_for(pid, "the program");

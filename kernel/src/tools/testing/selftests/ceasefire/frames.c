@@ -31,10 +31,9 @@ void frames_of_file(const struct tfile *f, uint64_t *frames)
 	size_t i;
 
 	ENSURE(p != MAP_FAILED, "mmap: %m");
-	for (i = 0; i < f->pages; i++) {
-		frames[i] = frame_of(p + i * PAGE);
+	frames_of(p, f->pages, frames);
+	for (i = 0; i < f->pages; i++)
 		ENSURE(frames[i], "page %zu has no frame", i);
-	}
 	munmap(p, f->pages * PAGE);
 }
 

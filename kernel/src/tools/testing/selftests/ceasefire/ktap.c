@@ -243,17 +243,17 @@ static enum verdict run_case(const struct ktap_case *c)
 		ok = false;
 	}
 	/* I6: exit leaves no context, no group and no parked frame behind. */
-	if (!fpr_wait_sysfs_at_most("contexts", contexts, 20)) {
+	if (!fpr_wait_sysfs_at_most("contexts", contexts, LEFT_LIMIT_S)) {
 		printf("# %ld contexts are left, %ld before the case\n",
 		       fpr_sysfs("contexts"), contexts);
 		ok = false;
 	}
-	if (!fpr_wait_sysfs_at_most("groups", groups, 20)) {
+	if (!fpr_wait_sysfs_at_most("groups", groups, LEFT_LIMIT_S)) {
 		printf("# %ld groups are left, %ld before the case\n",
 		       fpr_sysfs("groups"), groups);
 		ok = false;
 	}
-	if (!fpr_wait_sysfs_at_most("parked", parked, 20)) {
+	if (!fpr_wait_sysfs_at_most("parked", parked, LEFT_LIMIT_S)) {
 		printf("# %ld frames are still parked, %ld before the case\n",
 		       fpr_sysfs("parked"), parked);
 		ok = false;

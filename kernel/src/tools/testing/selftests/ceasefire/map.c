@@ -197,29 +197,47 @@ void partial_flush(void)
 	MUST(madvise(p, PAGE, MADV_DONTNEED));
 }
 
-static uint64_t read_entry(const char *path, uint64_t index)
+static bool read_entries(const char *path, uint64_t first, uint64_t *entries,
+			 size_t count)
 {
-	uint64_t entry = 0;
+	size_t size = count * sizeof(*entries), done = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return 0;
-	if (pread(fd, &entry, sizeof(entry),
-		  (off_t)(index * sizeof(entry))) != sizeof(entry))
-		entry = 0;
-	close(fd);
-	return entry;
+	while (fd >= 0 && done < size) {
+		ssize_t n = pread(fd, (char *)entries + done, size - done,
+				  (off_t)(first * sizeof(*entries) + done));
+
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	if (fd >= 0)
+		close(fd);
+	return done == size;
+}
+
+void frames_of(const void *addr, size_t pages, uint64_t *frames)
+{
+	bool read = read_entries("/proc/self/pagemap", (uintptr_t)addr / PAGE,
+				 frames, pages);
+	size_t i;
+
+	for (i = 0; i < pages; i++)
+		frames[i] = read && frames[i] >> 63 ?
+			    frames[i] & ((1ULL << 55) - 1) : 0;
 }
 
 uint64_t frame_of(const void *addr)
 {
-	uint64_t entry = read_entry("/proc/self/pagemap",
-				    (uintptr_t)addr / PAGE);
+	uint64_t frame;
 
-	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
+	frames_of(addr, 1, &frame);
+	return frame;
 }
 
 uint64_t frame_flags(uint64_t frame)
 {
-	return read_entry("/proc/kpageflags", frame);
+	uint64_t flags;
+
+	return read_entries("/proc/kpageflags", frame, &flags, 1) ? flags : 0;
 }

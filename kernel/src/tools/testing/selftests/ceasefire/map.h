@@ -63,6 +63,8 @@ void partial_flush(void);
 
 /* Frame number behind a mapped address; 0: none, or not root. */
 uint64_t frame_of(const void *addr);
+/* The same for each page from there on, read at once. */
+void frames_of(const void *addr, size_t pages, uint64_t *frames);
 /* KPF_* bits of the frame. */
 uint64_t frame_flags(uint64_t frame);
 
