@@ -350,8 +350,7 @@ static void held(void)
 		  4 * PAGES, vmstat("fpr_skip") - skips);
 	ENSURE(vmstat("fpr_skip") > skips, "no munmap was lazy");
 	ENSURE(vmstat("fpr_flush_limit") > limits, "the limit was never met");
-	/* Those that are clean wait for a work item. */
-	ENSURE(most <= 2 * 4 * PAGES, "%ld pages wait, the limit is %d", most,
+	ENSURE(most <= 4 * PAGES, "%ld pages wait, the limit is %d", most,
 	       4 * PAGES);
 }
 
