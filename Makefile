@@ -101,6 +101,10 @@ save: ## write the hook commits of the tree back to kernel/hooks
 patch: deps ## everything as one plain diff against Debian's source
 	@scripts/patch
 
+.PHONY: series
+series: deps ## everything as patches for a mailing list, with a cover letter
+	@scripts/series
+
 ##@ working on the emulator
 .PHONY: emulator-tree
 emulator-tree: deps ## make or update the emulator's tree from overlay and hooks
@@ -116,7 +120,7 @@ check: deps ## the static checks (scripts/check --list)
 	@scripts/check
 
 .PHONY: check-series
-check-series: deps ## does every prefix of the hook series compile? (takes long)
+check-series: deps ## does each commit of the series build, on and off? (takes long)
 	@scripts/check --only series
 
 ##@ tidying up
