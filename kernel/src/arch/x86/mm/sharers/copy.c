@@ -58,11 +58,12 @@ static void sharers_table_free_rcu(struct rcu_head *head)
 }
 
 /**
- * sharers_table_drop() - a copy needs a table no more, and no CPU walks it
+ * sharers_table_drop() - a copy needs a table no more, and no CPU begins to walk it
  * @mm: the process
- * @table: the table, of the copy of this CPU
+ * @table: the table, of the copy of this CPU, or of one that nobody fills any more
  *
- * Context: interrupts off. Those who walk the copies of others may still read it.
+ * Those who walk the copies of others may still read it, and so may a CPU that is about to
+ * load another root: both have interrupts off.
  */
 void sharers_table_drop(struct mm_struct *mm, struct ptdesc *table)
 {
@@ -137,7 +138,7 @@ void sharers_cpu_cut(struct sharers_cpu *sc)
 /**
  * sharers_cpu_empty() - free the tables of a copy
  * @mm: the process
- * @sc: the copy; no CPU walks the tables, and nobody looks at them
+ * @sc: the copy; no CPU begins to walk the tables
  *
  * Context: may sleep.
  */
@@ -146,8 +147,7 @@ void sharers_cpu_empty(struct mm_struct *mm, struct sharers_cpu *sc)
 	struct ptdesc *table, *next;
 
 	list_for_each_entry_safe(table, next, &sc->tables, pt_list) {
-		list_del(&table->pt_list);
-		sharers_table_free(mm, table);
+		sharers_table_drop(mm, table);
 		cond_resched();
 	}
 }

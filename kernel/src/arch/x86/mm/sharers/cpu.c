@@ -129,8 +129,7 @@ static noinline void sharers_switch_other(struct sharers *s, struct sharers_cpu 
 	u64 asked;
 
 	/* Also where a CPU leaves lazy mode, and has the process loaded already. */
-	this_cpu_write(cpu_tlbstate.loaded_mm, LOADED_MM_SWITCHING);
-	barrier();
+	sharers_hide();
 	if (!sc && !stopped)
 		sc = sharers_take(s);
 	if (!sc) {
@@ -172,15 +171,14 @@ void __sharers_switch(struct mm_struct *mm, bool *need_flush)
 static void sharers_load(struct sharers *s, struct sharers_cpu *sc,
 			 bool confined)
 {
-	this_cpu_write(cpu_tlbstate.loaded_mm, LOADED_MM_SWITCHING);
-	barrier();
-	native_write_cr3(__native_read_cr3() ^ __sme_pa(sc->root) ^
-			 __sme_pa(s->mm->pgd));
+	pgd_t *root = confined ? sc->root : s->mm->pgd;
+
+	sharers_hide();
+	native_write_cr3((__native_read_cr3() & ~CR3_ADDR_MASK) | __sme_pa(root));
 	/* Both halves, where there are two. */
 	flush_tlb_local();
 	sc->confined = confined;
-	barrier();
-	this_cpu_write(cpu_tlbstate.loaded_mm, s->mm);
+	sharers_show(s->mm);
 }
 
 /**

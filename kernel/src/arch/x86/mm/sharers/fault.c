@@ -4,17 +4,20 @@
  * this CPU was not here before?
  *
  * It is the first thing that a fault does, with interrupts off, takes no lock, and
- * is right in any context: in NMIs, and where faults are disabled, it makes no
- * tables. What it cannot do there the canonical root does, or else such an access
- * would never succeed.
+ * is right in any context: where faults are disabled it makes no tables. What it
+ * cannot do there the canonical root does, or else such an access would never
+ * succeed. In an NMI, and in an interrupt of the kernel, it just fails: nobody tries
+ * again there, and what was interrupted may have read CR3.
  *
  * Canonical tables are walked as GUP does it without locks: interrupts are off, so
  * none is freed (RCU). What was withdrawn meanwhile is not filled: withdrawals are
  * counted, from before the walk until the copy has the entry.
  *
- * An NMI may come at any time, and fill as well. Within a fill it sets the same bit
- * and entry, or one that the fill then replaces by the same; what was withdrawn
- * meanwhile it does not find. It fills nothing while its CPU leaves regions.
+ * An NMI may come at any time, and fill as well. Before a fill has set its entry it sets the
+ * same bit and entry, or one that the fill then replaces by the same; what was withdrawn
+ * meanwhile it does not find. It fills nothing while its CPU leaves regions. From the entry
+ * of a fill until the second look it touches no user memory: what the entry leads to may be
+ * somebody else's by then, where a hypervisor does not interrupt a CPU that it does not run.
  *
  * Locks: none. Caller: handle_page_fault().
  */
@@ -25,6 +28,7 @@
 #include <linux/uaccess.h>
 #include <linux/vmstat.h>
 
+#include <asm/irq_regs.h>
 #include <asm/ptrace.h>
 #include <asm/tlbflush.h>
 #include <asm/trap_pf.h>
@@ -53,13 +57,13 @@ struct sharers_access {
  */
 pud_t *sharers_canonical_pud(struct mm_struct *mm, unsigned long addr)
 {
-	pgd_t *pgd = pgd_offset(mm, addr);
-	p4d_t *p4d, now;
+	pgd_t *pgd = pgd_offset(mm, addr), top = READ_ONCE(*pgd);
+	p4d_t now;
 
-	if (pgd_none(READ_ONCE(*pgd)))
+	/* It may be cleared meanwhile: what was read is what leads on. */
+	if (pgd_none(top))
 		return NULL;
-	p4d = p4d_offset(pgd, addr);
-	now = READ_ONCE(*p4d);
+	now = READ_ONCE(*p4d_offset_lockless(pgd, top, addr));
 	if (p4d_none(now))
 		return NULL;
 	return (pud_t *)p4d_pgtable(now) + pud_index(addr);
@@ -181,7 +185,7 @@ static enum sharers_filled sharers_fill(struct sharers_access *a)
 	struct sharers_gib *gib = sharers_gib(s, a->addr);
 	pmd_t *from, entry, copy;
 	long withdrawn = 0;
-	bool large;
+	bool large, raced;
 
 	if (gib)
 		withdrawn = atomic_long_read(&gib->withdrawn);
@@ -206,15 +210,19 @@ static enum sharers_filled sharers_fill(struct sharers_access *a)
 	sharers_check(READ_ONCE(*a->to), copy);
 	sharers_fill_pause();
 	a->first = sharers_note(gib, a->addr, a->sc->slot);
+	sharers_hide();
 	WRITE_ONCE(*a->to, copy);
 	/* The entry before the second look at the count. */
 	smp_mb();
-	if (unlikely(sharers_was_withdrawn(gib, withdrawn, entry, from))) {
+	raced = sharers_was_withdrawn(gib, withdrawn, entry, from);
+	if (unlikely(raced)) {
 		WRITE_ONCE(*a->to, __pmd(0));
 		/* Everything: the table may have had valid entries still. */
 		flush_tlb_local();
-		return SHARERS_RACED;
 	}
+	sharers_show(s->mm);
+	if (unlikely(raced))
+		return SHARERS_RACED;
 	/* The root was loaded with a flush; an NMI may come before that. */
 	if (!in_nmi() && cpumask_test_cpu(a->sc->cpu, s->unconfined))
 		cpumask_clear_cpu(a->sc->cpu, s->unconfined);
@@ -271,6 +279,15 @@ static enum sharers_filled sharers_fill_any(struct sharers_access *a,
 	return sharers_fill(a);
 }
 
+/* Has nobody below read CR3? */
+static bool sharers_may_give_up(void)
+{
+	struct pt_regs *interrupted = get_irq_regs();
+
+	return in_task() ||
+	       (!in_nmi() && interrupted && user_mode(interrupted));
+}
+
 /* It goes on with the canonical root. */
 static void sharers_give_up(struct sharers *s, enum sharers_unconfined why)
 {
@@ -311,7 +328,7 @@ sharers_fault_unknown(struct sharers *s, struct pt_regs *regs,
 	case SHARERS_TOO_LARGE:
 		break;
 	}
-	if (in_nmi())
+	if (!sharers_may_give_up())
 		return SHARERS_GO_ON;
 	CF_MUTATION(sharers_gives_up, return SHARERS_GO_ON);
 	sharers_give_up(s, filled == SHARERS_TOO_LARGE ? SHARERS_HAS_LARGE :

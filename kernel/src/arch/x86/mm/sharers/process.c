@@ -30,8 +30,6 @@
 #include <linux/smp.h>
 
 #include <asm/hypervisor.h>
-#include <asm/irq_regs.h>
-#include <asm/ptrace.h>
 #include <asm/tlbflush.h>
 
 #include "../../../../mm/ceasefire/mutate.h"
@@ -298,15 +296,16 @@ void __sharers_exit(struct mm_struct *mm)
 	mm->context.sharers = NULL;
 }
 
-/* No interrupt: the CPU that stops the process. */
+/*
+ * What interrupts the kernel runs on a stack of its own; what interrupts user mode, on that of
+ * the task. There, too, is the CPU that stops the process.
+ */
 static void sharers_stop_here(void *info)
 {
-	struct pt_regs *regs = get_irq_regs();
 	struct mm_struct *mm = info;
 
 	if (this_cpu_read(cpu_tlbstate.loaded_mm) == mm &&
-	    !this_cpu_read(cpu_tlbstate_shared.is_lazy) &&
-	    (!regs || user_mode(regs)))
+	    !this_cpu_read(cpu_tlbstate_shared.is_lazy) && on_thread_stack())
 		sharers_update(mm);
 }
 

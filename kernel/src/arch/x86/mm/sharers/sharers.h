@@ -49,7 +49,8 @@
  *   if with c, it clears S, or does so before S is set, and N++ is before that. So c
  *   sees N changed, and undoes its fill with a flush of everything: T may have valid
  *   PTEs still. The interrupt waits for the fill, which has interrupts off, and
- *   software that reads T is waited for by RCU.
+ *   software that reads T is waited for by RCU. Where a hypervisor puts off the interrupt of a
+ *   CPU that it does not run, the fill is undone when it goes on, and no NMI uses it before.
  * - To look at C again would not do. Where a table of PMDs is moved or given up, what
  *   c has found in it stays as it was. And T can have been at another address
  *   meanwhile, where its PTEs changed, and c was not asked to flush for those.
@@ -70,6 +71,7 @@
 #include <linux/xarray.h>
 
 #include <asm/sharers.h>
+#include <asm/tlbflush.h>
 
 /* A bit of a mask each. CPUs for which there is none are unconfined. */
 #define SHARERS_SLOTS		64
@@ -234,6 +236,19 @@ bool sharers_whole_wanted(pmd_t *copy);
 void sharers_whole_unwanted(pmd_t *copy);
 void sharers_whole_clear(struct sharers_cpu *sc, unsigned long addr,
 			 bool tables);
+
+/* An NMI neither touches user memory nor fills: see nmi_uaccess_okay(). Interrupts are off. */
+static inline void sharers_hide(void)
+{
+	this_cpu_write(cpu_tlbstate.loaded_mm, LOADED_MM_SWITCHING);
+	barrier();
+}
+
+static inline void sharers_show(struct mm_struct *mm)
+{
+	barrier();
+	this_cpu_write(cpu_tlbstate.loaded_mm, mm);
+}
 
 /* leave.c */
 void sharers_leave_unused(struct sharers *s, struct sharers_cpu *sc,

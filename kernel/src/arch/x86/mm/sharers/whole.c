@@ -129,6 +129,7 @@ enum sharers_filled sharers_whole_fill(struct sharers *s,
 	pud_t *to = sharers_copy_pud(sc, addr);
 	pud_t *from, entry, copy, had;
 	long withdrawn;
+	bool raced;
 
 	if (!gib || !to)
 		return SHARERS_NO_TABLES;
@@ -148,15 +149,18 @@ enum sharers_filled sharers_whole_fill(struct sharers *s,
 	if (pud_val(READ_ONCE(*to)) == pud_val(copy))
 		return SHARERS_KNOWN;
 	sharers_whole_note(gib, sc->slot);
+	sharers_hide();
 	/* Also the entry before the second look at the count. */
 	had = __pud(xchg(&to->pud, pud_val(copy)));
-	if (unlikely(atomic_long_read(&gib->withdrawn) != withdrawn)) {
+	raced = atomic_long_read(&gib->withdrawn) != withdrawn;
+	if (unlikely(raced)) {
 		WRITE_ONCE(*to, __pud(0));
 		flush_tlb_local();
-		sharers_whole_drop(s, sc, gib, had);
-		return SHARERS_RACED;
 	}
+	sharers_show(s->mm);
 	sharers_whole_drop(s, sc, gib, had);
+	if (unlikely(raced))
+		return SHARERS_RACED;
 	count_vm_event(SHARERS_WHOLE);
 	return SHARERS_FILLED;
 }
