@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * I6, I9: what is owed is paid, without anybody asking. Skips note the newest
- * generation and make it due, unless something is due already; ticks and the timer
+ * generation and make it due, unless something is due already; a tick and the timer
  * take back what is due, look, and take a generation that all CPUs catch up with.
- * When nobody skips any more, nothing is due and all have caught up, nothing may be
- * owed: parked frames would stay for ever.
+ * A work item waits for that, which gives up when nothing is awaited: whoever takes
+ * a generation queues it. When nobody skips any more, nothing is due, nobody is at
+ * work and all have caught up, nothing may be owed: parked frames would stay for ever.
  *
- * Follows cf_owe(), cf_kick_age() and cf_start_due(). Full flushes that others
- * send pay, too, at any time.
+ * Follows cf_owe(), cf_kick_age(), cf_start_due(), __cf_tick(), cf_old_timer() and
+ * cf_age_work(). Full flushes that others send pay, too, at any time.
  */
+#ifndef SKIPS
 #define SKIPS 2
+#endif
+#ifndef THREADS
 #define THREADS 2
-#define STARTERS 2	/* ticks of two CPUs, or one and the timer */
+#endif
 
 byte started = 1;	/* tlb_gen */
 byte completed = 1;
 byte awaited;		/* ticks shall catch up */
 byte skipped;		/* cf_ctx.skipped: 0, or a generation and 1 */
 bool due;
+bool armed;		/* the timer */
+bool queued;		/* the age work */
 byte threads = THREADS;
-byte starting;		/* starters that are at work */
+byte busy;		/* the tick, the timer and the work, while they do something */
+
+#define QUIET (!threads && !due && !armed && !queued && !busy)
 
 inline raise(newest, gen) {
 	d_step {
@@ -32,8 +40,26 @@ inline raise(newest, gen) {
 
 #define NOTE() raise(skipped, gen + 1)
 
-/* Unless it is due; cmpxchg. */
-#define MAKE_DUE() seen = due; if :: seen -> skip :: else -> due = true fi
+/* Unless it is due; cmpxchg. Whose timer has not expired yet has the work queued. */
+inline make_due() {
+	seen = due;
+	if
+	:: seen -> skip
+	:: else ->
+		atomic {
+			seen = due;
+			due = true
+		};
+		if
+		:: seen -> skip
+		:: else ->
+			atomic {
+				queued = queued || armed;
+				armed = true
+			}
+		fi
+	fi
+}
 
 active [THREADS] proctype Skips() {
 	byte n, gen;
@@ -46,40 +72,34 @@ active [THREADS] proctype Skips() {
 		NOTE();
 		if
 		:: seen -> skip
-		:: else -> due = true
+		:: else -> atomic { due = true; queued = queued || armed; armed = true }
 		fi
 #else
 		gen = started;
 #ifdef MUTATE_notes_late
-		MAKE_DUE();
+		make_due();
 		NOTE()
 #else
 		NOTE();
-		MAKE_DUE()
+		make_due()
 #endif
 #endif
 	}
-	threads--
+	atomic { gen = 0; seen = false; n = 0; threads-- }
 }
 
-active [STARTERS] proctype Start() {
-	bool owed;
-	byte gen;
-
-end:	do
-	:: atomic { due -> starting++ };
+/* cf_start_due(): @took if a generation was taken. */
+inline start_due() {
+	took = false;
 #ifdef MUTATE_looks_early
-		owed = skipped && skipped - 1 >= completed;
+	owed = skipped && skipped - 1 >= completed;
 #endif
 #ifdef MUTATE_takes_early
-		d_step { started++; gen = started };
+	d_step { started++; gen = started };
 #endif
-		atomic {
-			if
-			:: due -> due = false
-			:: else -> starting--; goto end
-			fi
-		};
+	atomic { had = due; due = false };
+	if
+	:: had ->
 #ifndef MUTATE_looks_early
 		owed = skipped && skipped - 1 >= completed;
 #endif
@@ -88,23 +108,67 @@ end:	do
 #ifndef MUTATE_takes_early
 			d_step { started++; gen = started };
 #endif
-			raise(awaited, gen)
+			raise(awaited, gen);
+			took = true
 		:: else -> skip
-		fi;
-		starting--
-	:: atomic { !due && !threads && !starting -> break }
-	od
+		fi
+	:: else -> skip
+	fi
 }
 
-/* All CPUs have caught up with what is awaited. */
-active proctype Ticks() {
+/* What is of no use any more is no difference either. */
+inline done() {
+	atomic { owed = false; had = false; took = false; gen = 0; busy-- }
+}
+
+active proctype Tick() {
+	bool owed, had, took;
 	byte gen;
 
 end:	do
-	:: awaited > completed ->
+	:: atomic { due -> busy++ };
+		start_due();
+#ifndef MUTATE_tick_unqueued
+		if
+		:: took -> queued = true
+		:: else -> skip
+		fi;
+#endif
+		done()
+	:: QUIET -> break
+	od
+}
+
+active proctype Timer() {
+	bool owed, had, took;
+	byte gen;
+
+end:	do
+	:: atomic { armed -> armed = false; busy++ };
+		start_due();
+		queued = true;
+		done()
+	:: QUIET -> break
+	od
+}
+
+/* cf_age_work(): all CPUs catch up with what is awaited; it looks until they have. */
+active proctype Work() {
+	bool owed, had, took;
+	byte gen;
+
+end:	do
+	:: atomic { queued -> queued = false; busy++ };
+		start_due();
 		gen = awaited;
-		raise(completed, gen)
-	:: atomic { awaited <= completed && !due && !threads && !starting ->
+		if
+		:: gen > completed ->
+			raise(completed, gen);
+			queued = true
+		:: else -> skip
+		fi;
+		done()
+	:: atomic { QUIET ->
 		assert(!skipped || skipped - 1 < completed);
 		break }
 	od

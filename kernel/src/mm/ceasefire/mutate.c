@@ -9,6 +9,7 @@
  *   flush_delay_us	time between request and start of a process's flush
  *   tag_delay_us	time between reading the shared generation and storing it
  *   skip_delay_us	time between clearing entries and tagging their frames
+ *   start_delay_us	time in a tick in which nothing is due, and nothing awaited yet
  *   fill_delay_us	time between an entry of a copy and the second look (sharers)
  *   hint		write "START LENGTH" in bytes, hexadecimal: give NUMA hints for
  *			this part of the own memory, now
@@ -40,6 +41,7 @@ u32 cf_skip_local;
 u32 cf_flush_delay_us;
 u32 cf_tag_delay_us;
 u32 cf_skip_delay_us;
+u32 cf_start_delay_us;
 u64 cf_first_generation;
 u64 cf_arena_size = CF_ARENA_SIZE;
 u32 cf_id_max = CF_ID_MAX;
@@ -138,6 +140,7 @@ static int __init cf_mutate_init(void)
 	debugfs_create_u32("flush_delay_us", 0600, dir, &cf_flush_delay_us);
 	debugfs_create_u32("tag_delay_us", 0600, dir, &cf_tag_delay_us);
 	debugfs_create_u32("skip_delay_us", 0600, dir, &cf_skip_delay_us);
+	debugfs_create_u32("start_delay_us", 0600, dir, &cf_start_delay_us);
 	debugfs_create_u64("first_generation", 0600, dir,
 			   &cf_first_generation);
 	debugfs_create_u64("arena_size", 0600, dir, &cf_arena_size);

@@ -71,6 +71,7 @@
 	M(fpr_hide_parked)	\
 	M(fpr_no_drain_age)	\
 	M(fpr_no_tick)		\
+	M(fpr_tick_unqueued)	\
 	M(fpr_no_drain_kswapd)	\
 	M(fpr_no_drain_reclaim)	\
 	M(fpr_no_drain_oom)	\
@@ -112,6 +113,7 @@
 	M(latr_off_unsettled)	\
 	M(latr_any_mapping)	\
 	M(latr_no_held_limit)	\
+	M(latr_held_fresh)	\
 	M(latr_never_late)	\
 	M(latr_tag_head)	\
 	M(latr_short_any)	\
@@ -161,6 +163,7 @@ extern enum cf_mutation cf_mutation;
 extern u32 cf_flush_delay_us;
 extern u32 cf_tag_delay_us;
 extern u32 cf_skip_delay_us;
+extern u32 cf_start_delay_us;
 extern u32 cf_skip_local;
 extern u64 cf_first_generation;
 extern u64 cf_arena_size;

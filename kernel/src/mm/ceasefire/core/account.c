@@ -32,16 +32,16 @@ long cf_parked(void)
 
 /**
  * cf_account_parked() - a page enters or leaves a pool
- * @page: the page
+ * @node: its node; who gives the page away asks for that before
  * @nr: number of its base pages, negative if it leaves
  *
  * Context: any.
  */
-void cf_account_parked(struct page *page, long nr)
+void cf_account_parked(struct pglist_data *node, long nr)
 {
 	atomic_long_add(nr, &cf_nr_parked);
 	CF_MUTATION(fpr_hide_parked, return);
-	mod_node_page_state(page_pgdat(page), NR_FPR_PARKED, nr);
+	mod_node_page_state(node, NR_FPR_PARKED, nr);
 }
 
 /* Of all contexts together; a share of the memory, see pressure.c. */

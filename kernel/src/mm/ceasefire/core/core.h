@@ -51,6 +51,7 @@
  * @rcu:	grace period after which CPUs can be believed
  * @since:	when the oldest generation was taken that is waited for, in jiffies
  * @waiting:	of cf_ctx.waiting, what is over when it is paid
+ * @overdue:	the newest generation that CPUs have had the time for
  * @late:	a CPU had to be interrupted
  * @released:	cf_ctx.completed when parked frames were last released
  */
@@ -59,6 +60,7 @@ struct cf_catching_up {
 	unsigned long rcu;
 	unsigned long since;
 	long waiting;
+	u64 overdue;
 	bool late;
 	u64 released;
 };
@@ -316,7 +318,7 @@ void cf_wipe(struct page *page, unsigned int order);
 
 /* account.c */
 long cf_parked(void);
-void cf_account_parked(struct page *page, long nr);
+void cf_account_parked(struct pglist_data *node, long nr);
 extern struct work_struct *cf_limit_work;
 void cf_limit_parked(void);
 
@@ -365,6 +367,7 @@ void cf_credit(struct cf_ctx *ctx, u64 gen);
 unsigned long cf_debt_age(struct cf_ctx *ctx);
 unsigned long cf_debt_late(struct cf_ctx *ctx);
 void cf_kick_release(struct cf_ctx *ctx);
+void cf_kick_wait(struct cf_ctx *ctx);
 void cf_kick_drain(struct cf_ctx *ctx);
 void cf_owe(struct cf_ctx *ctx, u64 gen);
 void cf_owe_young(struct cf_ctx *ctx, u64 gen);
@@ -395,7 +398,7 @@ void cf_settle_shared_idle(void);
 bool cf_catch_up_begin(struct cf_ctx *ctx);
 bool cf_catch_up_done(struct cf_ctx *ctx);
 bool cf_start_due(struct cf_ctx *ctx);
-void cf_flush_late(struct cf_ctx *ctx);
+void cf_flush_late(struct cf_ctx *ctx, u64 gen);
 
 /* policy.c */
 int cf_policy_choose(const struct cf_policy *policy);

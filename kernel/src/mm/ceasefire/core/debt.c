@@ -158,6 +158,20 @@ void cf_kick_release(struct cf_ctx *ctx)
 }
 
 /**
+ * cf_kick_wait() - a generation was taken; let the age work wait for it
+ * @ctx: the context
+ *
+ * Context: any; RCU read side or a reference.
+ */
+void cf_kick_wait(struct cf_ctx *ctx)
+{
+	if (!refcount_inc_not_zero(&ctx->ref))
+		return;
+	if (!queue_delayed_work(cf_wq, &ctx->age, 1))
+		cf_ctx_put(ctx);
+}
+
+/**
  * __cf_flush_completed() - all CPUs have carried out a flush of a process
  * @mm: the process
  * @gen: its number

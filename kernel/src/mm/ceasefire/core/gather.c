@@ -131,13 +131,14 @@ static unsigned long cf_frames_of(struct mmu_gather *tlb, struct page *page,
  * What was paid for counts until a work item has released it, all of it. Above the
  * limit can be what other threads unmap at the same moment.
  *
- * @fresh of them are new to those that wait; of @pages any may come to be parked.
+ * All @pages count, not only those that nobody could reach before: reclaim may have
+ * cleared the accessed bit of an entry, and its page counts from now on only.
  *
  * From a quarter of the limit on nobody waits for the debt to get old: that a process
  * unmaps so fast is reason enough to have ticks pay, and they need a while.
  */
 static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy,
-			      unsigned long fresh, unsigned long pages)
+			      unsigned long pages)
 {
 	unsigned long limit, held;
 
@@ -145,10 +146,10 @@ static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy
 		return false;
 	CF_MUTATION(latr_no_held_limit, return false);
 	limit = READ_ONCE(*policy->held_limit);
-	if (fresh > limit / 4)
+	if (pages > limit / 4)
 		return true;
-	held = atomic_long_add_return(fresh, &ctx->held);
-	if (held > limit / 4 && held - fresh <= limit / 4)
+	held = atomic_long_add_return(pages, &ctx->held);
+	if (held > limit / 4 && held - pages <= limit / 4)
 		cf_settle_soon(ctx);
 	return held + atomic_long_read(&ctx->waiting) > limit ||
 	       READ_ONCE(ctx->nr) + READ_ONCE(ctx->returning) + pages > limit;
@@ -201,8 +202,8 @@ static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
 	}
 	atomic_long_add(fresh[false], &owner->stale);
 	atomic_long_add(fresh[true], &ctx->stale);
-	if (why == CF_SKIP && fresh[true] &&
-	    cf_holds_too_many(ctx, policy, fresh[true], anons))
+	CF_MUTATION(latr_held_fresh, anons = fresh[true]);
+	if (why == CF_SKIP && anons && cf_holds_too_many(ctx, policy, anons))
 		why = CF_FLUSH_LIMIT;
 	return why;
 }

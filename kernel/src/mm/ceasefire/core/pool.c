@@ -96,7 +96,7 @@ static bool cf_pool_add(struct cf_ctx *ctx, u64 tag, struct page *page,
 	ctx->nr += 1UL << order;
 	full |= ctx->nr > cf_pool_max(ctx);
 	/* Under the lock: where none is counted, none is in a pool. */
-	cf_account_parked(page, 1L << order);
+	cf_account_parked(page_pgdat(page), 1L << order);
 	spin_unlock_irqrestore(&ctx->lock, flags);
 	if (full)
 		cf_kick_drain(ctx);
@@ -240,10 +240,10 @@ bool cf_pool_stale(struct cf_ctx *ctx, struct list_head *list)
 }
 
 /* A page of those that were taken is where it belongs. */
-static void cf_returned(struct cf_ctx *ctx, struct page *page,
+static void cf_returned(struct cf_ctx *ctx, struct pglist_data *node,
 			unsigned int order)
 {
-	cf_account_parked(page, -(1L << order));
+	cf_account_parked(node, -(1L << order));
 	WRITE_ONCE(ctx->returning, ctx->returning - (1UL << order));
 }
 
@@ -279,6 +279,7 @@ unsigned long cf_pool_release(struct cf_ctx *ctx, struct list_head *list,
 	CF_MUTATION(fpr_keep_tags, flushed = false);
 	list_for_each_entry_safe(page, next, list, lru) {
 		bool writable = page_private(page) & CF_PARKED_WRITABLE;
+		struct pglist_data *node = page_pgdat(page);
 		unsigned int order = cf_parked_order(page);
 		unsigned long pfn = page_to_pfn(page);
 
@@ -287,7 +288,7 @@ unsigned long cf_pool_release(struct cf_ctx *ctx, struct list_head *list,
 		if (flushed)
 			cf_tags_clear(pfn, 1UL << order, cleared);
 		if (cf_pool_hold_again(page, order, writable)) {
-			cf_returned(ctx, page, order);
+			cf_returned(ctx, node, order);
 			*again = true;
 			continue;
 		}
@@ -299,7 +300,7 @@ unsigned long cf_pool_release(struct cf_ctx *ctx, struct list_head *list,
 		ceasefire_event(page, 1UL << order, CEASEFIRE_FREED);
 		cf_release_page(page, order);
 		nr += 1UL << order;
-		cf_returned(ctx, page, order);
+		cf_returned(ctx, node, order);
 		cond_resched();
 	}
 	return nr;

@@ -213,16 +213,23 @@ void __cf_poisoned(unsigned long pfn)
 	cf_ctx_put(ctx);
 }
 
-/* Release what is clean by now, without a flush. */
-static void cf_release_clean(struct cf_ctx *ctx)
+/*
+ * Release what is clean by now, without a flush. Who drains may be anybody, and be kept
+ * from running for long: CPUs that are late must not go on meanwhile.
+ *
+ * Return: false to be called again.
+ */
+static bool cf_release_clean(struct cf_ctx *ctx)
 {
 	LIST_HEAD(list);
 	bool again;
 
-	mutex_lock(&ctx->settling);
+	if (!mutex_trylock(&ctx->settling))
+		return false;
 	if (cf_pool_take(ctx, &list))
 		cf_pool_release(ctx, &list, false, &again);
 	mutex_unlock(&ctx->settling);
+	return true;
 }
 
 static void cf_drain_work(struct work_struct *work)
@@ -247,15 +254,27 @@ static unsigned long cf_poll_time(struct cf_ctx *ctx)
  */
 #define CF_WORK_DELAY	3
 
-/* Did CPUs have the time that they have? Before the next look they will have. */
-static bool cf_is_overdue(struct cf_ctx *ctx)
+/* Did CPUs have the time that they have, since then? Before the next look they will have. */
+static bool cf_is_overdue(struct cf_ctx *ctx, unsigned long since)
 {
 	unsigned long before = cf_debt_age(ctx) + cf_poll_time(ctx) +
 			       CF_WORK_DELAY;
 	unsigned long late = cf_debt_late(ctx);
 
-	return time_after_eq(jiffies, ctx->catching_up.since +
+	return time_after_eq(jiffies, since +
 				      (late > before ? late - before : 1));
+}
+
+/*
+ * The newest generation that CPUs have had the time for. Of two that were taken the work
+ * waits for one first, maybe for long, but all that is overdue counts.
+ */
+static u64 cf_overdue(struct cf_ctx *ctx)
+{
+	unsigned long oldest = READ_ONCE(ctx->oldest);
+
+	return oldest && cf_is_overdue(ctx, oldest) ?
+	       READ_ONCE(ctx->awaited) : ctx->catching_up.gen;
 }
 
 /*
@@ -278,10 +297,10 @@ static bool cf_pay(struct cf_ctx *ctx)
 	}
 	if (!ctx->catching_up.gen || cf_catch_up_done(ctx))
 		return !cf_catch_up_begin(ctx);
-	if (!cf_is_overdue(ctx))
+	if (!cf_is_overdue(ctx, ctx->catching_up.since))
 		return false;
 	if (ctx->mm) {
-		cf_flush_late(ctx);
+		cf_flush_late(ctx, cf_overdue(ctx));
 		return false;
 	}
 	ctx->catching_up.gen = 0;
@@ -299,8 +318,10 @@ static void cf_age_work(struct work_struct *work)
 
 	/* Also what another flush has paid for. */
 	if (ctx->catching_up.released != completed) {
-		ctx->catching_up.released = completed;
-		cf_release_clean(ctx);
+		if (cf_release_clean(ctx))
+			ctx->catching_up.released = completed;
+		else
+			paid = false;
 	}
 	/* Whoever has queued it meanwhile has brought a reference, too. */
 	if (paid || !queue_delayed_work(cf_wq, &ctx->age, cf_poll_time(ctx)))

@@ -41,6 +41,7 @@
  * Locks: none. Callers: the age work (settle.c), sched_tick().
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/hardirq.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -61,10 +62,39 @@ static u64 cf_take_generation(struct cf_ctx *ctx)
 	/* Before it has a number: what is left from now on counts anew. */
 	atomic_long_set(&ctx->stale, 0);
 	atomic_long_add(atomic_long_xchg(&ctx->held, 0), &ctx->waiting);
-	cmpxchg(&ctx->oldest, 0, jiffies ?: 1);
 	gen = inc_mm_tlb_gen(ctx->mm);
 	cf_raise(&ctx->awaited, gen);
 	return gen;
+}
+
+/* Debug builds: makes the time long in which nothing is due, and nothing awaited. */
+static void cf_start_pause(void)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u32 us = READ_ONCE(cf_start_delay_us);
+
+	if (us && in_hardirq())
+		mdelay(DIV_ROUND_UP(us, USEC_PER_MSEC));
+#endif
+}
+
+/* What is owed is nobody's between these two, so others do not run in between. */
+static bool cf_take_due(struct cf_ctx *ctx, unsigned long due)
+{
+	bool owed;
+
+	guard(preempt)();
+	if (cmpxchg(&ctx->due, due, 0) != due)
+		return false;
+	cf_start_pause();
+	owed = cf_is_owed(ctx);
+	if (!owed) {
+		atomic_long_set(&ctx->held, 0);
+	} else if (ctx->mm) {
+		cmpxchg(&ctx->oldest, 0, jiffies ?: 1);
+		cf_take_generation(ctx);
+	}
+	return owed;
 }
 
 /**
@@ -72,27 +102,37 @@ static u64 cf_take_generation(struct cf_ctx *ctx)
  * @ctx: the context
  *
  * Of a process, that is to take the generation that ticks catch up with. See
- * cf_kick_age() for the order.
+ * cf_kick_age() for the order. Somebody has to wait for it: the timer may come and find
+ * nothing due, and its work nothing awaited.
+ *
+ *   caller				timer, age work
+ *   due = 0
+ *					nothing is due, nothing awaited: that is all
+ *   awaited = N
+ *   queues the work			looks again, and waits for N
  *
  * Context: any.
- * Return: true if the caller is the one to pay for a context without a process.
+ * Return: true if something was due; the caller queues the age work, or is it. For a
+ * context without a process the caller is the one to pay.
  */
 bool cf_start_due(struct cf_ctx *ctx)
 {
 	unsigned long due = READ_ONCE(ctx->due);
 
 	CF_MUTATION(fpr_no_drain_age, return false);
-	if (!due || time_before(jiffies, due) ||
-	    cmpxchg(&ctx->due, due, 0) != due)
+	if (!due || time_before(jiffies, due) || !cf_take_due(ctx, due))
 		return false;
-	if (!cf_is_owed(ctx)) {
-		atomic_long_set(&ctx->held, 0);
-		return false;
-	}
 	count_vm_event(FPR_DRAIN_AGE);
-	if (ctx->mm)
-		cf_take_generation(ctx);
 	return true;
+}
+
+static void cf_tick_starts(struct cf_ctx *ctx)
+{
+	bool started = cf_start_due(ctx);
+
+	CF_MUTATION(fpr_tick_unqueued, return);
+	if (started)
+		cf_kick_wait(ctx);
 }
 
 /*
@@ -140,7 +180,7 @@ void __cf_tick(void)
 	CF_MUTATION(fpr_no_tick, return);
 	if (!ctx || smp_processor_id() == cf_tickless_cpu)
 		return;
-	cf_start_due(ctx);
+	cf_tick_starts(ctx);
 	if (cf_catch_up_here(mm, ctx))
 		count_vm_event(FPR_TICK_FLUSH);
 }
@@ -173,7 +213,7 @@ static bool cf_all_caught_up(struct mm_struct *mm, u64 gen)
 	return true;
 }
 
-/* Does a CPU run the process, and has not caught up? */
+/* Does a CPU run the process, and has not caught up with what is overdue? */
 static bool cf_is_late(int cpu, void *info)
 {
 	struct tlb_state *state = per_cpu_ptr(&cpu_tlbstate, cpu);
@@ -181,10 +221,13 @@ static bool cf_is_late(int cpu, void *info)
 
 	/* In the middle of a switch it is about to compare. */
 	return READ_ONCE(state->loaded_mm) == ctx->mm &&
-	       !cf_cpu_caught_up(ctx->mm, READ_ONCE(ctx->awaited), cpu);
+	       !cf_cpu_caught_up(ctx->mm, ctx->catching_up.overdue, cpu);
 }
 
-/* Counted as what it is, too: a shootdown that this CPU has received. */
+/*
+ * Once it is interrupted it catches up with all that is awaited. Counted as what it is, too:
+ * a shootdown that this CPU has received.
+ */
 static void cf_catch_up_late(void *info)
 {
 	struct mm_struct *mm = cf_running_here();
@@ -203,13 +246,15 @@ static void cf_catch_up_late(void *info)
 /**
  * cf_flush_late() - interrupt the CPUs that have not caught up
  * @ctx: the context of a process; the caller is its age work
+ * @gen: the newest generation that they have had the time for
  *
  * Context: may sleep and sends IPIs; returns when they have.
  */
-void cf_flush_late(struct cf_ctx *ctx)
+void cf_flush_late(struct cf_ctx *ctx, u64 gen)
 {
 	CF_MUTATION(latr_never_late, return);
 	ctx->catching_up.late = false;
+	ctx->catching_up.overdue = gen;
 	on_each_cpu_cond(cf_is_late, cf_catch_up_late, ctx, true);
 	if (!READ_ONCE(ctx->catching_up.late))
 		return;

@@ -105,7 +105,7 @@ static struct page *fpr_pool_get(struct cf_ctx *ctx, struct list_head *list,
 static struct folio *fpr_recycled(struct cf_ctx *ctx, struct page *page,
 				  gfp_t gfp)
 {
-	cf_account_parked(page, -1);
+	cf_account_parked(page_pgdat(page), -1);
 	/* Charged anew by whoever uses it. */
 	cf_charge_drop(page, 0);
 	ceasefire_recycled(page);

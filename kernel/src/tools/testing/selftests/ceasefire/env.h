@@ -25,6 +25,7 @@
 struct fpr_settings {
 	long enabled, pool_limit, parked_limit, stale_limit, debt_age_ms, evict;
 	long skip_local, flush_delay_us, tag_delay_us, skip_delay_us;
+	long start_delay_us;
 	long first_generation, arena_size, id_max, tickless_cpu;
 	long fill_delay_us;
 	long settle_ms, late_ms, held_limit;
@@ -73,6 +74,8 @@ void fpr_flush_delay(unsigned int ms);
 void fpr_tag_delay(unsigned int ms);
 /* Time between clearing entries and tagging frames in a munmap; likewise. */
 void fpr_skip_delay(unsigned int ms);
+/* Time in a tick in which a debt is due no more and nobody awaits its end. */
+void fpr_start_delay(unsigned int ms);
 /* The newest identifier that a context can have; likewise. */
 void fpr_id_max(unsigned long id);
 /* A CPU whose tick pays no debts; likewise. */

@@ -367,6 +367,28 @@ static void held_at_once(void)
 	flushes_for(touched_anonymous(0, NULL), PAGES, "fpr_flush_limit");
 }
 
+/* Reclaim, or the program, has said before that the pages are not used: they count. */
+static void held_cold(void)
+{
+	long limits = vmstat("fpr_flush_limit"), most = 0;
+	char *p;
+	int i;
+
+	start();
+	first_mapping();
+	latr_set("held_limit", 4 * PAGES);
+	for (i = 0; i < 100; i++) {
+		p = touched_anonymous(0, NULL);
+		MUST(madvise(p, LENGTH, MADV_COLD));
+		MUST(munmap(p, LENGTH));
+		if (fpr_sysfs("parked") > most)
+			most = fpr_sysfs("parked");
+	}
+	ENSURE(most <= 4 * PAGES, "%ld pages wait, the limit is %d", most,
+	       4 * PAGES);
+	ENSURE(vmstat("fpr_flush_limit") > limits, "the limit was never met");
+}
+
 /* When the call returns nothing can be used any more. */
 static void switched_off(void)
 {
@@ -476,6 +498,7 @@ int main(int argc, char **argv)
 		{ "never", never, 0 },
 		{ "held", held, 0 },
 		{ "held_at_once", held_at_once, 0 },
+		{ "held_cold", held_cold, 0 },
 		{ "switched_off", switched_off, 0 },
 		{ "own_cpu", own_cpu, 0 },
 		{ "device_at_last_address", device_at_last_address, 0 },
