@@ -135,10 +135,19 @@ def gauges() -> dict[str, int]:
     values = {}
     for mechanism in modes.MECHANISMS:
         for name in mechanism.gauges:
-            path = mechanism.folder / name
-            if path.is_file():
-                values[name] = int(path.read_text(encoding="ascii"))
+            value = number_in(mechanism.folder / name)
+            if value is not None:
+                values[name] = value
     return values
+
+
+def number_in(path: Path) -> int | None:
+    """Return the number that a file of sysfs holds, None where the kernel has no such file."""
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return None
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def process_facts(pid: int) -> ProcessFacts:

@@ -39,9 +39,10 @@ def open_regular(path: str | Path, *, follow: bool = True) -> BinaryIO:
     return os.fdopen(number, "rb")
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, *, mode: int | None = None) -> None:
     """Write a file, whole or not at all. A pipe or terminal is written to; a link is replaced.
 
+    mode: whatever the umask is; None leaves that to it.
     Errors: OSError; what was there before is still there then.
     """
     if _is_stream(path):
@@ -51,9 +52,11 @@ def write_whole(path: Path, text: str) -> None:
     try:
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
+        if mode is None:
+            mask = os.umask(0)
+            os.umask(mask)
+            mode = 0o666 & ~mask
+        Path(name).chmod(mode)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -4,7 +4,8 @@
 With a command: what was counted while it ran, machine-wide; printed on stderr, and the exit
 status is the command's. With -I: what was counted in each interval. Otherwise: since boot. Every
 kernel for several CPUs counts the shootdowns that it receives, one of ceasefire also what it did
-instead, and to whom others went. The exit status is 77 where the kernel counts nothing of this.
+instead, and to whom others went. --openmetrics and --textfile are for systems that collect metrics.
+The exit status is 77 where the kernel counts nothing of this.
 """
 
 import argparse
@@ -13,17 +14,22 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TextIO
 
 from ceasefire import counters, modes, reasons
 from ceasefire.cmdline import add_command, command_of
-from ceasefire.errors import UsageError
+from ceasefire.errors import Failure, UsageError
+from ceasefire.files import write_whole
 from ceasefire.launch.child import run_command
 from ceasefire.launch.executable import missing
+from ceasefire.metrics import families, text
 from ceasefire.output import number, progress, say
 from ceasefire.tables import print_table
 
 SCHEMA = 1
+# What the textfile collector of node_exporter reads, and nothing else.
+_TEXTFILE = ".prom"
 # What stands in the table for the counters that every reader wants first.
 _WORDS = {
     counters.SENT: "shootdowns sent",
@@ -39,12 +45,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after N intervals")
     parser.add_argument("-a", "--all", action="store_true", help="show counters that are zero too")
     parser.add_argument("--json", action="store_true", help="print JSON, an object a line")
+    parser.add_argument(
+        "--openmetrics", action="store_true", help="print all counters in the format OpenMetrics"
+    )
+    parser.add_argument(
+        "--textfile",
+        metavar="FILE",
+        help=f"write them to a file for node_exporter, whose name ends with {_TEXTFILE}",
+    )
     add_command(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Count and print."""
     command = command_of(args, "", optional=True)
+    if args.openmetrics or args.textfile is not None:
+        return _metrics(args, command)
     if command and (args.pid is not None or args.interval is not None):
         raise UsageError("a command goes with neither -p nor -I: leave those out")
     if args.count is not None and args.interval is None:
@@ -66,6 +82,36 @@ def main(args: argparse.Namespace) -> int:
     if args.interval is not None:
         return _intervals(args, before)
     _report(args, before, None, sys.stdout)
+    return 0
+
+
+def _metrics(args: argparse.Namespace, command: list[str]) -> int:
+    """Print or write what a collector asks for: everything since boot, once."""
+    way = "--openmetrics" if args.openmetrics else "--textfile"
+    others = {
+        "a command": bool(command),
+        "-p": args.pid is not None,
+        "-I": args.interval is not None,
+        "-n": args.count is not None,
+        "--json": args.json,
+        "--textfile": args.openmetrics and args.textfile is not None,
+    }
+    for other in (name for name, given in others.items() if given):
+        raise UsageError(f"{way} has all counters since boot, so leave {other} out")
+    if args.openmetrics:
+        sys.stdout.write(text.openmetrics(families.collect()))
+        return 0
+    path = Path(args.textfile)
+    if path.suffix != _TEXTFILE:
+        raise UsageError(
+            f"--textfile {path}: node_exporter reads only names that end with {_TEXTFILE}"
+        )
+    found = text.prometheus(families.collect())
+    try:
+        # For the user of node_exporter, whoever that is.
+        write_whole(path, found, mode=0o644)
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror}") from None
     return 0
 
 

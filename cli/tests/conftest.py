@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Shared by the tests: running the command line, fixtures, the markers of tests that boot, made-up
-results of a suite.
+kernels and results of a suite.
 """
 
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -105,6 +106,64 @@ def fake_guest(empty_build: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGuest:
         script.write_text(f"#!/bin/sh\n{log}\n{text}\n", encoding="utf-8")
 
     return write
+
+
+_TLB_EVENTS = (
+    *("nr_tlb_remote_flush", "nr_tlb_remote_flush_received"),
+    *("nr_tlb_local_flush_all", "nr_tlb_local_flush_one"),
+)
+_SYSFS = {
+    "fpr": {
+        "enabled": "1",
+        "parked": "300",
+        "contexts": "2",
+        "groups": "1",
+        "tag_bytes": "8192",
+        "pool_limit": "4096",
+        "parked_limit": "8192",
+        "stale_limit": "65536",
+        "debt_age_ms": "1000",
+    },
+    "latr": {
+        "enabled": "never [ask] always",
+        "settle_ms": "12",
+        "late_ms": "100",
+        "held_limit": "4096",
+    },
+    "sharers": {"enabled": "never ask [always]"},
+}
+
+
+@pytest.fixture
+def stock_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in for a kernel that only counts interrupts; return where its files are."""
+    monkeypatch.setattr("ceasefire.counters.VMSTAT", tmp_path / "vmstat")
+    monkeypatch.setattr("ceasefire.counters._INTERRUPTS", tmp_path / "interrupts")
+    monkeypatch.setattr("ceasefire.modes.SYSFS", tmp_path / "sysfs")
+    (tmp_path / "vmstat").write_text("pgfault 1\nnr_page_table_pages 3\n")
+    (tmp_path / "interrupts").write_text("  CPU0 CPU1\nTLB: 120 30 TLB shootdowns\n")
+    return tmp_path
+
+
+@pytest.fixture
+def kernel_events() -> list[str]:
+    """Return the names of all counters of the kernel of this repository."""
+    header = ROOT / "kernel/src/include/linux/ceasefire_events.h"
+    found = re.findall(r'\bE\(\w+,\s*"(\w+)"\)', header.read_text(encoding="utf-8"))
+    return [*_TLB_EVENTS, *found]
+
+
+@pytest.fixture
+def whole_kernel(stock_kernel: Path, kernel_events: list[str]) -> Path:
+    """Stand in for a kernel with all counters, whose values are 1, 2 and so on."""
+    lines = [f"{name} {number}\n" for number, name in enumerate(kernel_events, 1)]
+    (stock_kernel / "vmstat").write_text("".join(["nr_page_table_pages 3\n", *lines]))
+    for mechanism, values in _SYSFS.items():
+        folder = stock_kernel / "sysfs" / mechanism
+        folder.mkdir(parents=True)
+        for name, value in values.items():
+            (folder / name).write_text(f"{value}\n")
+    return stock_kernel
 
 
 # What each mode of the made-up results does: rate, shootdowns for each operation, latency in ns.

@@ -23,6 +23,8 @@ CASES: list[tuple[list[str], str, list[str]]] = [
     (["advise"], "--ht", ["--html"]),
     (["record", "--output"], "/proc/sel", ["/proc/self"]),
     (["stat"], "--int", ["--interval"]),
+    (["stat"], "--open", ["--openmetrics"]),
+    (["stat", "--textfile"], "/proc/sel", ["/proc/self"]),
     (["try", "--kernel"], "st", ["stock"]),
     (["try", "--data"], "/us", ["/usr"]),
     (["vm", "--accel"], "", ["auto", "kvm", "tcg"]),
