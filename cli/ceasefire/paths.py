@@ -17,7 +17,11 @@ from ceasefire.errors import Failure
 
 KERNEL_KINDS = ("run", "debug", "stock", "plain")
 PRELOAD_NAME = "libceasefire-preload.so"
-_SYSTEM_LIB_DIRS = ("/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
+# Debian has a folder for each architecture, below /usr/local, too.
+SYSTEM_LIB_DIRS = (
+    *("/usr/local/lib/x86_64-linux-gnu", "/usr/local/lib64", "/usr/local/lib"),
+    *("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"),
+)
 _ADMIN_DIRS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 
 
@@ -142,7 +146,7 @@ def state_dir() -> Path:
 def preload_library() -> Path | None:
     """Return the preload library: the one built here, else an installed one, else None."""
     candidates = [built(f"tools/lib/preload/{PRELOAD_NAME}")]
-    candidates += [Path(d) / PRELOAD_NAME for d in _SYSTEM_LIB_DIRS]
+    candidates += [Path(d) / PRELOAD_NAME for d in SYSTEM_LIB_DIRS]
     return next((c for c in candidates if c.is_file()), None)
 
 

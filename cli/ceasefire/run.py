@@ -48,11 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="say on standard error what treats the files"
     )
-    parser.add_argument(
-        "--context",
-        choices=prctl.CONTEXTS,
-        help="who uses the frames again that the program has unmapped (default: process)",
-    )
+    activation.add_context(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="print what would be run, and do not run it"
     )
@@ -113,15 +109,12 @@ def main(args: argparse.Namespace) -> int:
 def activation_of(args: argparse.Namespace, mode: modes.Mode) -> activation.Activation:
     """Return how the program is started in a mode."""
     lazy, sharers = (m in mode.mechanisms for m in (modes.LATR, modes.SHARERS))
-    if lazy and args.context:
-        raise UsageError(f"--context is for FPR alone, and mode {mode.name} is lazy")
+    activation.check_context(args.context, mode)
     if modes.FPR in mode.mechanisms:
         # A kernel without any FPR is no case for the library: Mode.require() says what it is.
         switch = prctl.available() or not modes.FPR.present()
         inherited = os.environ.get("LD_PRELOAD", "")
         how = activation.chosen(args, switch=switch, inherited_preload=inherited)
-    elif args.context:
-        raise UsageError(f"--context is for FPR, which mode {mode.name} has not")
     else:
         how = activation.without(args, mode.name, switch=prctl.available())
     # What starts it may have them itself.

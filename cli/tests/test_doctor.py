@@ -87,7 +87,7 @@ def test_library_is_needed_without_the_switch(
     switch: bool, result: str, empty_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prctl, "available", lambda: switch)
-    monkeypatch.setattr(paths, "_SYSTEM_LIB_DIRS", ())
+    monkeypatch.setattr(paths, "SYSTEM_LIB_DIRS", ())
     found = {check.name: check for check in here.checks()}
     assert found["preload library"].result == result
     assert found["whole programs"].result == (PASS if switch else INFO)

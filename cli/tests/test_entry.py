@@ -257,7 +257,7 @@ class TestRoot:
         )
         monkeypatch.setattr(pwd, "getpwuid", lambda _user: entry)
         monkeypatch.setattr(paths, "checkout", lambda: clone)
-        monkeypatch.setattr(paths, "_SYSTEM_LIB_DIRS", ())
+        monkeypatch.setattr(paths, "SYSTEM_LIB_DIRS", ())
         monkeypatch.delenv("CEASEFIRE_BUILD", raising=False)
         monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
         monkeypatch.setenv("HOME", str(tmp_path / "root"))

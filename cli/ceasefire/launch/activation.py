@@ -7,7 +7,7 @@ but reaches only what the dynamic linker loads.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ceasefire import paths
 from ceasefire.errors import Unsupported, UsageError
 from ceasefire.launch import prctl, preload
 from ceasefire.launch.executable import ASAN, binary_of, gains_privileges, preload_obstacle
-from ceasefire.modes import Mechanism
+from ceasefire.modes import FPR, LATR, Mechanism, Mode
 from ceasefire.sizes import parse_size
 
 
@@ -60,6 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_context(parser: argparse.ArgumentParser) -> None:
+    """Declare who recycles together."""
+    parser.add_argument(
+        "--context",
+        choices=prctl.CONTEXTS,
+        help="who uses the frames again that the program has unmapped (default: process)",
+    )
+
+
 def without(args: argparse.Namespace, mode: str, *, switch: bool) -> Activation:
     """Return how a program is started in a mode that has no FPR; the options make no sense there.
 
@@ -82,10 +91,26 @@ def of_process(how: Activation, *, lazy: bool | None, sharers: bool | None) -> A
     return replace(how, text=", ".join(texts), lazy=lazy, sharers=sharers)
 
 
-def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "") -> Activation:
+def check_context(context: str | None, mode: Mode) -> None:
+    """Raise when it makes no sense to choose who recycles together in a mode."""
+    if context and LATR in mode.mechanisms:
+        raise UsageError(f"--context is for FPR alone, and mode {mode.name} is lazy")
+    if context and FPR not in mode.mechanisms:
+        raise UsageError(f"--context is for FPR, which mode {mode.name} has not")
+
+
+def chosen(
+    args: argparse.Namespace,
+    *,
+    switch: bool,
+    inherited_preload: str = "",
+    library: Callable[[], Path] | None = None,
+) -> Activation:
     """Return what the options ask for.
 
     switch: whether the kernel that the program will run on has it.
+    library: says where the preload library is, if not among what is built here; asked only if it
+    is needed.
     """
     if args.path or args.exclude:
         if args.max_size is not None:
@@ -94,7 +119,7 @@ def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "
                 "the kernel knows no paths, the preload library no sizes"
             )
         text = "the preload library treats the files that match"
-        return Activation(text, variables=_variables(args, inherited_preload))
+        return Activation(text, variables=_variables(args, inherited_preload, library))
     limit = _limit(args.max_size)
     if switch:
         text = "the kernel treats the mappings of all files"
@@ -104,13 +129,18 @@ def chosen(args: argparse.Namespace, *, switch: bool, inherited_preload: str = "
     if limit != prctl.ALL:
         raise Unsupported("--max-size takes prctl(PR_FPR), which this kernel does not have")
     text = "the preload library treats all files, as this kernel has no prctl(PR_FPR)"
-    return Activation(text, variables=_variables(args, inherited_preload))
+    return Activation(text, variables=_variables(args, inherited_preload, library))
 
 
 def obstacle(how: Activation, command: str) -> str:
     """Say why it does not reach a program, and what to do; empty if it does."""
     binary = binary_of(command)
-    if how.limit is not None or binary is None:
+    return "" if binary is None else obstacle_of(how, command, binary)
+
+
+def obstacle_of(how: Activation, command: str, binary: Path) -> str:
+    """Say the same of a command whose binary is known."""
+    if how.limit is not None:
         return ""
     what = preload_obstacle(binary)
     if not what or (what == ASAN and preload.asan_first(how.variables.get("LD_PRELOAD", ""))):
@@ -131,9 +161,11 @@ def warning(command: str, mechanisms: Sequence[Mechanism]) -> str:
     )
 
 
-def _variables(args: argparse.Namespace, inherited_preload: str) -> dict[str, str]:
-    library = paths.require_preload_library()
-    return preload.variables(library, args.path, args.exclude, inherited_preload)
+def _variables(
+    args: argparse.Namespace, inherited_preload: str, library: Callable[[], Path] | None
+) -> dict[str, str]:
+    found = (library or paths.require_preload_library)()
+    return preload.variables(found, args.path, args.exclude, inherited_preload)
 
 
 def _limit(text: str | None) -> int:

@@ -11,7 +11,7 @@ import re
 import shutil
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,9 +44,13 @@ _ASAN = re.compile(r"lib(clang_rt\.)?asan\b.*\.so\b")
 def binary_of(name: str) -> Path | None:
     """Return what the kernel executes for a command: a script's interpreter, else its file."""
     found = shutil.which(name)
+    return None if found is None else binary_at(found)
+
+
+def binary_at(path: str, place: Callable[[str], Path] = Path) -> Path:
+    """Return the same for a file. place: where the files of another machine are on this one."""
+    found = place(path)
     for _ in range(_SCRIPTS):
-        if found is None:
-            break
         try:
             with open_regular(found) as file:
                 first = file.read(_SCRIPT_LINE).partition(b"\n")[0]
@@ -55,8 +59,8 @@ def binary_of(name: str) -> Path | None:
         words = first[2:].split() if first.startswith(b"#!") else []
         if not words:
             break
-        found = os.fsdecode(words[0])
-    return Path(found) if found is not None else None
+        found = place(os.fsdecode(words[0]))
+    return found
 
 
 def missing(name: str) -> tuple[str, int] | None:
@@ -124,6 +128,16 @@ def _needed(file: BinaryIO, segments: list[tuple[int, ...]]) -> Iterator[str]:
 def _read_at(file: BinaryIO, offset: int, length: int) -> bytes:
     file.seek(offset)
     return file.read(min(length, _MOST))
+
+
+def can_gain(path: Path) -> bool:
+    """Say whether executing a program may give rights to a user that is not root."""
+    try:
+        mode = path.stat().st_mode
+        capable = "security.capability" in os.listxattr(path)
+    except OSError:
+        return False
+    return capable or bool(mode & stat.S_ISUID) or bool(mode & stat.S_ISGID and mode & stat.S_IXGRP)
 
 
 def gains_privileges(path: Path) -> bool:
