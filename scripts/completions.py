@@ -53,6 +53,9 @@ _VALUES = {
     "MODE": _words(*(mode.name for mode in (OFF, STOCK)), *(m.name for m in MECHANISMS)),
     "NAME": _words(STOCK_EMULATOR, CHECKING_EMULATOR),
     "PID": shtab.cmd("ps -e -o pid="),
+    "UNIT": shtab.cmd(
+        "systemctl list-unit-files --type=service --no-legend --plain 2>/dev/null | cut -d' ' -f1"
+    ),
 }
 
 

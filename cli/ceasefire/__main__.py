@@ -42,6 +42,8 @@ VERBS = (
     Verb(
         "try", "ceasefire.trial.cli", "judge a program with the patched kernel in a virtual machine"
     ),
+    Verb("enable", "ceasefire.service.enable", "let a service of systemd run with a mechanism"),
+    Verb("disable", "ceasefire.service.disable", "let a service run as before"),
     Verb("stat", "ceasefire.stat", "count shootdowns and what was done instead of them"),
     Verb("record", "ceasefire.record.cli", "record where a program's shootdowns come from"),
     Verb("advise", "ceasefire.record.advise", "tell what FPR would save a program"),

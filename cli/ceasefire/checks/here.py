@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from ceasefire import counters, modes, paths
+from ceasefire.checks import services
 from ceasefire.checks.base import Check, check
 from ceasefire.errors import Failure
 from ceasefire.launch import prctl, preload
@@ -44,6 +45,7 @@ def checks() -> list[Check]:
         ),
         preload_check(needed=not switch),
         *(_other(m) for m in modes.MECHANISMS if m != modes.FPR),
+        *services.checks(),
     ]
     return found
 
