@@ -2,6 +2,7 @@
 """Unit files as systemd reads them: our reading is held against systemd's own."""
 
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -33,6 +34,8 @@ def test_lines_that_go_on_comments_and_sections() -> None:
     assert [" ".join(s.value.split()) for s in found.assigned("ExecStart")] == ["/bin/a b c"]
     assert found.value("Environment") == "X=1\\\\"
     assert found.value("Type") == "simple"
+    # systemd leaves out what is no UTF-8.
+    assert service("[Service]\nExecStart=/bin/\udce4\nUser=x\n").assigned("ExecStart") == []
 
 
 def test_lists_are_emptied_and_files_known() -> None:
@@ -53,6 +56,7 @@ def test_lists_are_emptied_and_files_known() -> None:
         (r"a\x20b\040c\sd", "a b c d"),
         (r"\"\'\\", "\"'\\"),
         (r'"\t\u00e4"', "\tä"),
+        (r"\xe4\344\x41", "\udce4\udce4A"),
         (r"\q", r"\q"),
         ("", ""),
     ],
@@ -61,7 +65,7 @@ def test_quotes_and_backslashes(raw: str, plain: str) -> None:
     assert unquoted(raw) == plain
 
 
-@pytest.mark.parametrize("word", ["a b", 'a"b', "a\\", "100%", "$x", "ä", "'"])
+@pytest.mark.parametrize("word", ["a b", 'a"b', "a\\", "100%", "$x", "ä", "'", "a\nb", "\udce4"])
 def test_what_is_quoted_is_read_back(word: str) -> None:
     assert words_of(f"x {quoted(word)}", "x") == ["x", word.replace("%", "%%")]
 
@@ -84,6 +88,7 @@ def commands(value: str) -> list[Command]:
         (":/opt/$x/a $y", f":{LAUNCHER} --latr -- /opt/$x/a $y"),
         ('"/opt/a b/c" d', f'{LAUNCHER} --latr -- "/opt/a b/c" d'),
         (r'"-/opt/a\x5cb" d', f'-{LAUNCHER} --latr -- "/opt/a\\\\b" d'),
+        (r"/opt/a\xe4\nb c", rf'{LAUNCHER} --latr -- "/opt/a\xe4\x0ab" c'),
         ("/bin/a ';' \\; \"x;\" y;", f"{LAUNCHER} --latr -- /bin/a ';' \\; \"x;\" y;"),
     ],
 )
@@ -193,3 +198,30 @@ def _first(line: str) -> tuple[str, str, str]:
     found = re.fullmatch(r'("(?:\\.|[^"\\])*"|\S+)( ?)(.*)', line)
     assert found
     return found[1], found[2], found[3]
+
+
+def test_damaged_units_are_one_line() -> None:
+    chance = random.Random(12)
+    pieces = [
+        *("[Service]", "ExecStart", "=", "\n", " ", "\\", '"', "'", ";", "@", "-", "$", "%"),
+        *("/bin/a", "\\x", "\\xe4", "\\x0a", "\\n", "\\u12", "\\;", "\0", "\udc80", "\ufeff"),
+        *("\t", "#", "é", "+", "!!", ":"),
+    ]
+    read = refused = 0
+    for _ in range(20_000):
+        words = [chance.choice(pieces) for _ in range(chance.randrange(1, 16))]
+        found = service("[Service]\nExecStart=/bin/a" + "".join(words))
+        for setting in found.assigned("ExecStart"):
+            try:
+                for command in commands_in(setting):
+                    line = command.with_launcher(LAUNCHER, ["--latr"], command.program)
+                    # What was one line is one line of UTF-8, and the same when it is read again.
+                    assert "\n" not in line
+                    assert line.encode()
+                    assert len(commands(line)) == 1
+                    read += 1
+            except Failure as problem:
+                assert "cannot read ExecStart" in str(problem)
+                refused += 1
+    assert read > 5000
+    assert refused > 500

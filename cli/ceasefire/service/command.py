@@ -44,7 +44,8 @@ class Command:
     def _argument(self, program: str) -> str:
         """Return a path as an argument. Other than the first word these may have variables."""
         text = program if ":" in self.prefixes else program.replace("$", "$$")
-        return text if _PLAIN.fullmatch(text) and text != ";" else f'"{escaped(text)}"'
+        plain = _PLAIN.fullmatch(text) and text.isprintable() and text != ";"
+        return text if plain else f'"{escaped(text)}"'
 
 
 def commands_in(setting: Setting) -> Iterator[Command]:
@@ -63,7 +64,7 @@ def commands_in(setting: Setting) -> Iterator[Command]:
         found = _PREFIX.match(plain)
         prefixes = found[0] if found else ""
         program = plain[len(prefixes) :]
-        if not program or _OTHER_PREFIX.match(program):
+        if not program or "\0" in program or _OTHER_PREFIX.match(program):
             raise _unreadable(setting)
         name = ""
         if "@" in prefixes:

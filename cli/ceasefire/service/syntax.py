@@ -4,7 +4,9 @@
 Parsing takes text and knows no files. What a value means is known by those who ask for it.
 """
 
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -36,9 +38,14 @@ def settings_in(text: str, where: str) -> Iterator[Setting]:
     for line in _whole_lines(text):
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1]
-        elif "=" in line:
+        elif "=" in line and _is_utf8(line):
             key, _, value = line.partition("=")
             yield Setting(section, key.strip(_SPACE), value.strip(_SPACE), where)
+
+
+def _is_utf8(line: str) -> bool:
+    """Say whether it is; systemd leaves out lines that are not."""
+    return not any(0xDC80 <= ord(char) <= 0xDCFF for char in line)
 
 
 def _whole_lines(text: str) -> Iterator[str]:
@@ -142,11 +149,12 @@ def unquoted(raw: str) -> str:
 
 def _unescaped(found: re.Match[str]) -> str:
     byte, short, long, octal, one = found.groups()
-    code = byte or short or long
+    if byte or octal:
+        # One byte, which alone may be no UTF-8: then as os.fsdecode() has it.
+        return os.fsdecode(bytes([int(byte, 16) if byte else int(octal, 8) & 0xFF]))
+    code = short or long
     if code:
-        return chr(int(code, 16))
-    if octal:
-        return chr(int(octal, 8))
+        return chr(min(int(code, 16), sys.maxunicode))
     return _SHORT.get(one, "\\" + one)
 
 
@@ -169,5 +177,15 @@ def quoted(word: str) -> str:
 
 
 def escaped(word: str) -> str:
-    """Return what stands for a word between double quotes."""
-    return word.replace("\\", "\\\\").replace('"', '\\"')
+    """Return what stands for a word between double quotes, in one line of UTF-8."""
+    return "".join(_escape(char) for char in word)
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if char in '\\"':
+        return "\\" + char
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    # Bytes that are no UTF-8.
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else char
