@@ -16,6 +16,7 @@ from typing import Literal, TextIO
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -43,18 +44,20 @@ def print_table(
     """
     stream = sys.stdout if file is None else file
     rich = fancy(stream)
-    # The box has a space between columns, too.
     look = box.SIMPLE_HEAD if rich else None
-    padding = (0, _GAP - rich, 0, 0)
-    table = Table(box=look, pad_edge=False, show_edge=False, padding=padding)
+    # The box has a space between columns, too.
+    gaps = [_GAP - rich] * (len(columns) - 1) + [0]
+    # The gap is in the cells: rich 13 would give the last column one as well.
+    table = Table(box=look, pad_edge=False, show_edge=False, padding=0)
     texts = [[shown(cell) for cell in line] for line in (columns, *rows)]
     widths = _widths(texts, numbers_from)
-    for index, name in enumerate(texts[0]):
+    for index, (name, gap) in enumerate(zip(texts[0], gaps, strict=True)):
         justify: Literal["right", "left"] = "right" if index >= numbers_from else "left"
-        table.add_column(Text(name), justify=justify, overflow="fold", width=widths[index])
+        width = widths[index] + gap
+        table.add_column(_cell(name, "", gap), justify=justify, overflow="fold", width=width)
     for line in texts[1:]:
-        # A str would be read as markup, a Text is not.
-        table.add_row(*(Text(cell, style=_STYLE_OF.get(cell, "") if rich else "") for cell in line))
+        styles = [_STYLE_OF.get(text, "") if rich else "" for text in line]
+        table.add_row(*map(_cell, line, styles, gaps))
     # What does not fit rich would cut off.
     wide = max(columns_of_terminal(), sum(widths) + _GAP * (len(widths) - 1))
     if rich:
@@ -67,6 +70,12 @@ def print_table(
     Console(file=text, width=wide, color_system=None).print(table)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     stream.write("\n".join([*wrap(shown(title), columns_of_terminal()), *lines]) + "\n")
+
+
+def _cell(text: str, style: str, gap: int) -> Padding:
+    """Return what is in a cell, with the gap behind it."""
+    # A str would be read as markup, a Text is not.
+    return Padding(Text(text, style=style), (0, gap, 0, 0))
 
 
 def _widths(texts: Sequence[Sequence[str]], numbers_from: int) -> list[int]:
