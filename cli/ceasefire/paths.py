@@ -10,6 +10,7 @@ import os
 import pwd
 import re
 import shutil
+import sys
 from pathlib import Path
 
 from ceasefire import build_folder
@@ -29,6 +30,11 @@ def checkout() -> Path | None:
     """Return the root of the repository this package runs from, None when it is installed."""
     root = Path(__file__).resolve().parents[2]
     return root if (root / "kernel").is_dir() and (root / "cli").is_dir() else None
+
+
+def package_root() -> Path:
+    """Return the folder from which Python imports this package."""
+    return Path(__file__).resolve().parents[1]
 
 
 def build_dir() -> Path:
@@ -76,6 +82,13 @@ def build_dirs() -> list[Path]:
                 folder = _below(Path(pwd.getpwuid(user).pw_dir) / ".cache")
                 folders += [folder] if folder.is_dir() else []
     return folders
+
+
+def needed_dirs() -> list[Path]:
+    """Return the directories that our own processes read in a guest, wherever they are."""
+    # An installed command has its package, and the environment of its interpreter.
+    own = checkout() or package_root()
+    return [own, Path(sys.prefix), *build_dirs()]
 
 
 def built(part: str) -> Path:
@@ -150,19 +163,12 @@ def preload_library() -> Path | None:
     return next((c for c in candidates if c.is_file()), None)
 
 
-def require_preload_library() -> Path:
-    """Return the preload library or say how to get it."""
-    library = preload_library()
-    if library is None:
-        raise Failure(f"{PRELOAD_NAME} is not built: run `make tools` first")
-    return library
-
-
 def find_program(name: str) -> str | None:
     """Find a program on PATH, beside the interpreter of this package, or among admin tools."""
     return (
         shutil.which(name, path=str(built("venv/bin")))
         or shutil.which(name)
+        or shutil.which(name, path=str(Path(sys.executable).parent))
         or shutil.which(name, path=os.pathsep.join(_ADMIN_DIRS))
     )
 

@@ -271,7 +271,7 @@ def test_output_in_pieces_is_kept_whole(tmp_path: Path) -> None:
 
 def test_what_a_failed_program_means() -> None:
     machine.judge(0, "")
-    with pytest.raises(Unsupported, match="no FPR: build a kernel with `make kernel`"):
+    with pytest.raises(Unsupported, match="no FPR: run `make kernel`"):
         machine.judge(77, "munmap-bench: this kernel has no FPR\n")
     with pytest.raises(UsageError):
         machine.judge(2, "munmap-bench: wrong\n")

@@ -251,6 +251,7 @@ class TestRoot:
         self, clone: Path, built: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         from ceasefire import paths  # noqa: PLC0415
+        from ceasefire.launch import preload  # noqa: PLC0415
 
         entry = pwd.struct_passwd(
             ("user", "x", STRANGER, STRANGER, "", str(built.parents[2]), "/bin/sh")
@@ -261,6 +262,6 @@ class TestRoot:
         monkeypatch.delenv("CEASEFIRE_BUILD", raising=False)
         monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
         monkeypatch.setenv("HOME", str(tmp_path / "root"))
-        assert paths.require_preload_library().is_relative_to(built)
+        assert preload.require_library().is_relative_to(built)
         # What root makes is root's own.
         assert paths.logs_dir().is_relative_to(tmp_path / "root")

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ceasefire import paths
+from ceasefire import paths, remedies
 from ceasefire.checks.base import INFO, PASS, Check, check
 from ceasefire.checks.here import preload_check
 from ceasefire.errors import Failure
@@ -17,26 +17,28 @@ from ceasefire.vm.command import UDEV_PROGRAMS
 from ceasefire.vm.guest import accelerator, run_guest
 from ceasefire.vm.spec import DEFAULT_EMULATOR, GuestSpec
 
-_DEPS = "make deps"
 _BOOT_LIMIT = 120.0
 _VERSION_LIMIT = 30.0
 _SPACE_NEEDED = 6 << 30
+# What is imported, and Debian's package that has it.
+_MODULES = {
+    "rich": "python3-rich",
+    "jinja2": "python3-jinja2",
+    "elftools": "python3-pyelftools",
+}
 
 
 def checks(*, boot: bool) -> list[Check]:
     """Check what `ceasefire try` and the tests need; boot: by booting guests too."""
     found = [
-        _program("QEMU", DEFAULT_EMULATOR, version=True),
-        _program("virtme-ng", "virtme-run"),
+        _program("QEMU", DEFAULT_EMULATOR, remedies.system("qemu-system-x86"), version=True),
+        _program("virtme-ng", "virtme-run", remedies.virtme()),
         _udev(),
-        _kernel("run", "make kernel", needed=True),
-        _kernel("debug", "make kernel-debug", needed=False),
-        _kernel("stock", "make kernel-stock", needed=False),
-        _kernel("plain", "make kernel-plain", needed=False),
+        *(_kernel(kind, needed=kind == "run") for kind in paths.KERNEL_KINDS),
         preload_check(needed=False),
-        _program("mke2fs", "mke2fs"),
+        _program("mke2fs", "mke2fs", remedies.system("e2fsprogs")),
         _python(),
-        _program("ccache", "ccache", needed=False),
+        _program("ccache", "ccache", remedies.system("ccache"), needed=False),
         _space(),
     ]
     bootable = all(c.result == PASS for c in found[:4])
@@ -47,10 +49,12 @@ def checks(*, boot: bool) -> list[Check]:
     return found
 
 
-def _program(name: str, program: str, *, version: bool = False, needed: bool = True) -> Check:
+def _program(
+    name: str, program: str, fix: str, *, version: bool = False, needed: bool = True
+) -> Check:
     path = paths.find_program(program)
     if path is None:
-        return check(name, False, f"{program} is missing", _DEPS, needed=needed)
+        return check(name, False, f"{program} is missing", fix, needed=needed)
     shown = path
     if version:
         done = subprocess.run(
@@ -62,20 +66,21 @@ def _program(name: str, program: str, *, version: bool = False, needed: bool = T
 
 def _udev() -> Check:
     path = next((p for p in UDEV_PROGRAMS if Path(p).exists()), None)
-    return check("udev", path is not None, path or "missing", _DEPS)
+    return check("udev", path is not None, path or "missing", remedies.system("udev"))
 
 
-def _kernel(kind: str, fix: str, *, needed: bool) -> Check:
+def _kernel(kind: str, *, needed: bool) -> Check:
     image = paths.kernel_image(kind)
     release = paths.kernel_release(kind)
     found = f"{release} {image}".strip() if image.is_file() else "not built"
-    return check(f"{kind} kernel", image.is_file(), found, fix, needed=needed)
+    return check(f"{kind} kernel", image.is_file(), found, remedies.kernel(kind), needed=needed)
 
 
 def _python() -> Check:
-    missing = [n for n in ("rich", "jinja2", "elftools") if importlib.util.find_spec(n) is None]
+    missing = [n for n in _MODULES if importlib.util.find_spec(n) is None]
     found = "all there" if not missing else "missing: " + ", ".join(missing)
-    return check("Python packages", not missing, found, _DEPS, needed=False)
+    fix = remedies.module(" ".join(_MODULES[name] for name in missing))
+    return check("Python packages", not missing, found, fix, needed=False)
 
 
 def _space() -> Check:

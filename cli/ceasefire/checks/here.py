@@ -6,7 +6,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-from ceasefire import counters, modes, paths
+from ceasefire import counters, modes, paths, remedies
 from ceasefire.checks import services
 from ceasefire.checks.base import Check, check
 from ceasefire.errors import Failure
@@ -83,10 +83,11 @@ def preload_check(*, needed: bool) -> Check:
     needed: nothing else makes programs use FPR; otherwise only --path takes it.
     """
     library = paths.preload_library()
+    how = remedies.tools("libceasefire-preload")
     if library is None:
-        return check("preload library", False, "not built", "make tools", needed=needed)
+        return check("preload library", False, "not there", how, needed=needed)
     problem = preload_problem(library)
-    fix = "make tools, with the compiler of this machine"
+    fix = f"{how}, with the compiler of this machine"
     return check("preload library", not problem, problem or str(library), fix, needed=needed)
 
 

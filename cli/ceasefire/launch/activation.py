@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ceasefire import paths
 from ceasefire.errors import Unsupported, UsageError
 from ceasefire.launch import prctl, preload
 from ceasefire.launch.executable import ASAN, binary_of, gains_privileges, preload_obstacle
@@ -164,7 +163,7 @@ def warning(command: str, mechanisms: Sequence[Mechanism]) -> str:
 def _variables(
     args: argparse.Namespace, inherited_preload: str, library: Callable[[], Path] | None
 ) -> dict[str, str]:
-    found = (library or paths.require_preload_library)()
+    found = (library or preload.require_library)()
     return preload.variables(found, args.path, args.exclude, inherited_preload)
 
 

@@ -5,7 +5,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ceasefire.errors import UsageError
+from ceasefire import paths, remedies
+from ceasefire.errors import Failure, UsageError
 from ceasefire.launch.executable import is_asan
 
 # Of the thread that is going to become the program.
@@ -35,6 +36,15 @@ def variables(
     if excludes:
         values["CEASEFIRE_EXCLUDE"] = ":".join(excludes)
     return values
+
+
+def require_library() -> Path:
+    """Return the preload library or say how to get it."""
+    library = paths.preload_library()
+    if library is None:
+        how = remedies.tools("libceasefire-preload")
+        raise Failure(f"there is no {paths.PRELOAD_NAME}: {how}")
+    return library
 
 
 def asan_first(preloaded: str) -> bool:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from ceasefire import remedies
 from ceasefire.files import NotRegular, open_regular
 from ceasefire.record.mappings import parse_maps
 from ceasefire.record.stacks import Module, Place
@@ -68,7 +69,8 @@ def resolve(places: Iterable[Place], limits: Limits | None = None) -> Found:
         # Not where the command line starts, and before anybody gives up rights.
         from ceasefire.record import elf  # noqa: PLC0415
     except ImportError:
-        found.problems["all files"] = "the Python package pyelftools is missing: run make deps"
+        how = remedies.module("python3-pyelftools")
+        found.problems["all files"] = f"the Python package pyelftools is missing: {how}"
         return found
     # Those with many places first: they matter most.
     ordered = sorted(wanted.items(), key=lambda item: (-len(item[1]), item[0]))

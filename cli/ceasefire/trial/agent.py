@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from ceasefire import counters, modes
+from ceasefire import counters, modes, paths
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Unsupported
 from ceasefire.launch import prctl
 from ceasefire.text import lines_of
@@ -60,8 +60,8 @@ class Plan:
             "import sys; sys.path.insert(0, sys.argv[1]); "
             "from ceasefire.trial.agent import main; sys.exit(main(sys.argv[2]))"
         )
-        package = Path(__file__).resolve().parents[2]
-        return [sys.executable, "-I", "-B", "-c", code, str(package), json.dumps(asdict(self))]
+        package = str(paths.package_root())
+        return [sys.executable, "-I", "-B", "-c", code, package, json.dumps(asdict(self))]
 
 
 class Agent:

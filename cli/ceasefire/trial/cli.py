@@ -183,8 +183,7 @@ def main(args: argparse.Namespace) -> int:
 def _require_visible(args: argparse.Namespace, program: str) -> None:
     """Refuse a program that the guest does not see: it has empty file systems in some places."""
     path = Path(shutil.which(program) or program).absolute()
-    seen = [Path.cwd(), *paths.build_dirs(), *(Path(text).resolve() for text in args.data)]
-    seen += filter(None, [paths.checkout()])
+    seen = [Path.cwd(), *paths.needed_dirs(), *(Path(text).resolve() for text in args.data)]
     if masked([path]) and not any(path.is_relative_to(folder) for folder in seen):
         raise UsageError(
             f"{path}: the guest has a folder of its own there: call the program from its folder,"

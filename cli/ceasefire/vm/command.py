@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from ceasefire import paths
+from ceasefire import paths, remedies
 from ceasefire.errors import Failure
 from ceasefire.process_group import end_with_parent
 from ceasefire.sizes import parse_size
@@ -68,10 +68,11 @@ _UDEV_RULES = Path(__file__).parent / "udev"
 def require_host() -> str:
     """Check what every guest needs of the host; return the path of virtme-run."""
     if not any(Path(program).exists() for program in UDEV_PROGRAMS):
-        raise Failure("udev is missing (the guest finds its output with it): run `make deps`")
+        how = remedies.system("udev")
+        raise Failure(f"udev is missing (the guest finds its output with it): {how}")
     found = paths.find_program("virtme-run")
     if found is None:
-        raise Failure("virtme-ng is missing: run `make deps` first")
+        raise Failure(f"virtme-ng is missing: {remedies.virtme()}")
     return found
 
 
@@ -83,6 +84,7 @@ def emulator_script(program: str, log: Path, messages: Path) -> str:
     behind, it would hold the guest's memory.
     """
     console = shlex.quote(f"file,id=console,path={_escape(log)}")
+    other = f"this virtme-ng has another console option: {remedies.virtme()}"
     return f"""#!/bin/sh
 # Written by the harness for one run: QEMU with the console in the kernel log.
 ulimit -c 0
@@ -99,7 +101,7 @@ for word; do
 	set -- "$@" "$word"
 done
 if [ -n "$kernel" ] && [ -z "$found" ]; then
-	echo "this virtme-ng has another console option: install the pinned one with make deps" >&2
+	echo {shlex.quote(other)} >&2
 	exit 1
 fi
 exec {shlex.join([*end_with_parent("KILL"), program])} "$@" 3>&2 2>>{shlex.quote(str(messages))}

@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ceasefire import paths
+from ceasefire import paths, remedies
 from ceasefire.errors import Failure, UsageError
 from ceasefire.files import private_directory
 from ceasefire.output import progress
@@ -166,7 +166,7 @@ def _make(directory: Path, found: Survey, image: Path) -> None:
     """Copy the directory to a new image, whole or not at all."""
     programs = [paths.find_program(name) for name in ("mke2fs", "debugfs")]
     if None in programs:
-        raise Failure("e2fsprogs is missing (mke2fs, debugfs): run `make deps`")
+        raise Failure(f"e2fsprogs is missing (mke2fs, debugfs): {remedies.system('e2fsprogs')}")
     mke2fs, debugfs = (str(program) for program in programs)
     size = (found.size * 11 // 10 + _MARGIN) // BLOCK * BLOCK
     _require_room(directory, size, image.parent)

@@ -9,7 +9,7 @@ in the kernel log, where a violation fails the run like a complaint of the kerne
 import re
 from pathlib import Path
 
-from ceasefire import paths
+from ceasefire import paths, remedies
 from ceasefire.errors import Failure
 from ceasefire.vm.spec import CHECKING_EMULATOR, DEFAULT_EMULATOR, STOCK_EMULATOR, GuestSpec
 
@@ -33,11 +33,12 @@ def program(name: str) -> str:
     if name == CHECKING_EMULATOR:
         built = paths.built(f"qemu/build/{DEFAULT_EMULATOR}")
         if not built.is_file():
-            raise Failure("the checking emulator is not built: run `make emulator` first")
+            raise Failure(f"the checking emulator is not built: {remedies.made('emulator')}")
         return str(built)
     found = paths.find_program(DEFAULT_EMULATOR if name == STOCK_EMULATOR else name)
     if found is None:
-        raise Failure(f"{name} is missing: run `make deps`, or name another with --emulator")
+        how = remedies.system("qemu-system-x86")
+        raise Failure(f"{name} is missing: {how}, or name another with --emulator")
     return found
 
 

@@ -153,8 +153,7 @@ def _boot(
             root.write_bytes(initramfs.archive(spec.files, script))
             words = memory_command(spec, spec.accel, root, qemu)
         else:
-            shown = (paths.checkout(), *paths.build_dirs(), where)
-            visible = [p for p in shown if p is not None]
+            visible = [*paths.needed_dirs(), where]
             modules = initramfs.modules(paths.kernel_image(spec.kernel))
             if modules:
                 (directory / "modules.cpio").write_bytes(initramfs.loader(modules))

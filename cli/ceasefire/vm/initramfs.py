@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ceasefire import paths
+from ceasefire import paths, remedies
 from ceasefire.errors import Failure
 
 SCRIPT = "/guest.sh"
@@ -82,7 +82,7 @@ def _first(init: str) -> dict[str, bytes]:
     """Return the first program, and busybox, which runs it."""
     busybox = paths.find_program("busybox")
     if busybox is None or libraries(Path(busybox)):
-        raise Failure("busybox-static is missing: run `make deps`")
+        raise Failure(f"busybox-static is missing: {remedies.system('busybox-static')}")
     return {"/bin/busybox": Path(busybox).read_bytes(), "/init": init.encode()}
 
 

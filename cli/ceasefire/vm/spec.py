@@ -5,7 +5,7 @@ import argparse
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ceasefire import paths
+from ceasefire import paths, remedies
 from ceasefire.errors import Failure, UsageError
 from ceasefire.sizes import parse_size
 
@@ -110,8 +110,8 @@ def check_spec(spec: GuestSpec) -> None:
     image = paths.kernel_image(spec.kernel)
     if not image.is_file():
         if spec.kernel in paths.KERNEL_KINDS:
-            target = "kernel" if spec.kernel == "run" else f"kernel-{spec.kernel}"
-            raise Failure(f"the '{spec.kernel}' kernel is not built: run `make {target}` first")
+            how = remedies.kernel(spec.kernel)
+            raise Failure(f"the '{spec.kernel}' kernel is not built: {how}")
         kinds = ", ".join(paths.KERNEL_KINDS)
         raise UsageError(f"--kernel {spec.kernel}: it is one of {kinds}, or a bzImage")
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ceasefire import counters
+from ceasefire import counters, remedies
 from ceasefire.errors import Failure
 from ceasefire.text import shown
 
@@ -79,7 +79,7 @@ def check_allocator(pid: int, args: argparse.Namespace) -> None:
     """Fail if a program does without it: of a library that is not there the linker only warns."""
     maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
     if args.allocator not in maps:
-        raise Failure(f"the program runs without {args.allocator}: run `make deps-bench` first")
+        raise Failure(f"the program runs without {args.allocator}: {remedies.applications()}")
 
 
 def prefixed(args: argparse.Namespace, command: Sequence[str]) -> list[str]:

@@ -37,7 +37,8 @@ BASELINE = modes.OFF.name
 # What is measured if nothing else is said, beside what is used instead.
 DEFAULT = (BASELINE, modes.FPR.name)
 _BUILT_IN = {"with", "mode", "command", "disk", "work", "cpus", "seconds", "python"}
-_INSTALLED = Path("/usr/share/ceasefire/suites")
+# Beside the code, as the templates of pages are.
+_INSTALLED = Path(__file__).resolve().parents[1] / "suites"
 # Parameters in parameters in parameters.
 _DEPTH = 4
 _PARAMETER = re.compile(r"\{(\w+)\}")

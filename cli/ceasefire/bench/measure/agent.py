@@ -27,9 +27,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ceasefire import counters, modes
+from ceasefire import counters, modes, paths
 from ceasefire.bench.apps import limit
-from ceasefire.bench.measure.programs import PACKAGE_ROOT
 from ceasefire.bench.results.store import SCHEMA
 from ceasefire.errors import EXIT_UNSUPPORTED
 from ceasefire.text import lines_of, shown
@@ -77,7 +76,7 @@ class Plan:
             "import sys; sys.path.insert(0, sys.argv[1]); "
             "from ceasefire.bench.measure.agent import main; sys.exit(main(sys.argv[2]))"
         )
-        return [sys.executable, "-I", "-B", "-c", code, str(PACKAGE_ROOT)]
+        return [sys.executable, "-I", "-B", "-c", code, str(paths.package_root())]
 
     def text(self) -> str:
         """Return it as JSON."""

@@ -5,7 +5,7 @@ import os
 import subprocess
 from datetime import UTC, datetime
 
-from ceasefire import paths
+from ceasefire import paths, remedies
 from ceasefire.errors import EXIT_UNSUPPORTED, EXIT_USAGE, Failure, Unsupported, UsageError
 
 
@@ -52,7 +52,7 @@ def judge(status: int, stderr: str) -> None:
     why = line or f"the benchmark failed with status {status}"
     if status == EXIT_UNSUPPORTED:
         # Where it is the machine that lacks something, no kernel helps.
-        hint = ": build a kernel with `make kernel`" if "kernel has no" in why else ""
+        hint = f": {remedies.kernel('run')}" if "kernel has no" in why else ""
         raise Unsupported(f"{why}{hint}")
     if status == EXIT_USAGE:
         raise UsageError(why)

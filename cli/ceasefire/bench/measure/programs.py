@@ -8,12 +8,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from ceasefire import paths
+from ceasefire import paths, remedies
 from ceasefire.errors import Failure
 
 _INSTALLED = (Path("/usr/libexec/ceasefire"), Path("/usr/local/libexec/ceasefire"))
-PACKAGE_ROOT = Path(__file__).resolve().parents[3]
-"""The folder from which Python imports this package."""
 
 
 def find(name: str) -> Path:
@@ -22,7 +20,7 @@ def find(name: str) -> Path:
     for candidate in (*built, *(folder / name for folder in _INSTALLED)):
         if candidate.is_file():
             return candidate
-    raise Failure(f"{name} is not built: run `make tools` first")
+    raise Failure(f"there is no {name}: {remedies.tools('ceasefire-bench')}")
 
 
 def search_path() -> str:
@@ -30,7 +28,7 @@ def search_path() -> str:
     built = paths.built("tools/bench")
     folders = [f for f in (*sorted(built.glob("*/")), *_INSTALLED) if f.is_dir()]
     if not folders:
-        raise Failure("the benchmark programs are not built: run `make tools` first")
+        raise Failure(f"there are no benchmark programs: {remedies.tools('ceasefire-bench')}")
     return os.pathsep.join([*map(str, folders), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 
@@ -42,7 +40,7 @@ def missing(names: Iterable[str]) -> list[str]:
 
 def python_words() -> str:
     """Return words that start this Python so that it finds this package."""
-    words = ["env", f"PYTHONPATH={PACKAGE_ROOT}", "PYTHONDONTWRITEBYTECODE=1"]
+    words = ["env", f"PYTHONPATH={paths.package_root()}", "PYTHONDONTWRITEBYTECODE=1"]
     # Nothing from the current folder and none of the user's own packages.
     words += [sys.executable, "-P", "-s"]
     return shlex.join(words)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ceasefire import remedies
 from ceasefire.bench.cost import beside, count, profile
 from ceasefire.bench.cost.count import Cost
 from ceasefire.bench.results import store
@@ -123,7 +124,7 @@ def idle_main(args: argparse.Namespace) -> int:
         if shutil.which(name):
             words += ["--program", f"{name}={command.format(text=_TEXT)}"]
         else:
-            progress(f"{name} is not installed and left out: `make deps-bench` installs it")
+            progress(f"{name} is not installed and left out: {remedies.applications()}")
     before = f"seq 1 {_LINES} >{_TEXT}"
     plan = _plan(args, "idle-cost", ["run", _BASE], words=words, before=before)
     folder = Folder(args.out, plan.name, fresh=True)

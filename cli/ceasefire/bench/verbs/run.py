@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ceasefire import modes
+from ceasefire import modes, remedies
 from ceasefire.bench.catalog import spec
 from ceasefire.bench.measure import programs, runner, schedule
 from ceasefire.bench.results import store
@@ -95,7 +95,7 @@ def measure(
     boots = schedule.boots(suite, done, cpus, chosen)
     needed = [name for boot in boots for bench in boot.benchmarks for name in bench.needs]
     if lost := programs.missing(needed):
-        raise Failure(f"{', '.join(lost)} missing: run `make deps-bench` first")
+        raise Failure(f"{', '.join(lost)} missing: {remedies.applications()}")
     if done:
         progress(f"{len(done)} samples are there already")
     where = runner.Where(args.kernel, args.accel, args.in_place, args.dir, args.one_clock)
