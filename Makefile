@@ -53,8 +53,12 @@ deps: ## install what is missing: Debian packages (root or sudo), Python package
 	@scripts/install-deps
 
 .PHONY: deps-test
-deps-test: ## and the browser that the tests look at pages with
+deps-test: ## and what the tests need: a browser, what makes packages
 	@scripts/install-deps --test
+
+.PHONY: deps-deb
+deps-deb: ## and what makes Debian packages and looks at them
+	@scripts/install-deps --deb
 
 .PHONY: deps-long
 deps-long: ## and what the long tests need (make test TESTS=--long)
@@ -104,6 +108,11 @@ patch: deps ## everything as one plain diff against Debian's source
 .PHONY: series
 series: deps ## everything as patches for a mailing list, with a cover letter
 	@scripts/series
+
+##@ packages
+.PHONY: deb
+deb: deps-deb ## Debian packages of everything but the kernel; prints their folder
+	@scripts/deb
 
 ##@ working on the emulator
 .PHONY: emulator-tree
