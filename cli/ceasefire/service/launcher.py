@@ -11,7 +11,7 @@ home, ProtectHome= hides from the service, and its owner may change.
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
-from ceasefire import modes
+from ceasefire import modes, paths
 from ceasefire.errors import Failure
 from ceasefire.launch import prctl
 from ceasefire.launch.activation import Activation
@@ -54,11 +54,16 @@ def _installed(tree: Tree, name: str, folders: Sequence[str]) -> PurePosixPath:
         if _is_file(tree, f"{folder}/{name}"):
             return PurePosixPath(folder) / name
     where = "" if tree.live else f" in {tree.root}"
+    raise Failure(f"{name} is not installed{where}: {_how_to_install(tree, name)}")
+
+
+def _how_to_install(tree: Tree, name: str) -> str:
+    """Say how a file gets to where only root writes."""
+    package = "ceasefire" if name == NAME else "libceasefire-preload"
+    if paths.checkout() is None:
+        return f"install the package {package} there"
     target = "" if tree.live else f"DESTDIR={tree.root} "
-    raise Failure(
-        f"{name} is not installed{where}: `make tools`, and then "
-        f"`{target}meson install -C $(scripts/paths tools)`"
-    )
+    return f"`make tools`, and then `{target}meson install -C $(scripts/paths tools)`"
 
 
 def _is_file(tree: Tree, path: str) -> bool:
