@@ -3,6 +3,7 @@
 
 import errno
 import io
+import mmap
 import os
 import signal
 import socket
@@ -232,6 +233,21 @@ def stop(_file: BinaryIO, _offsets: Iterable[int]) -> Answer:
 
 def rights(_file: BinaryIO, _offsets: Iterable[int]) -> Answer:
     yield "functions", {1: f"{os.getresuid()} {os.getresgid()} {os.getgroups()}"}
+
+
+def take(_file: BinaryIO, _offsets: Iterable[int]) -> Answer:
+    yield "functions", {len(bytes(1 << 27)) >> 27: "before"}
+
+
+def test_memory_that_is_there_does_not_count(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elf, "read", take)
+    module = module_of(program)
+    with mmap.mmap(-1, 1 << 31):
+        found = symbols.resolve([Place(module, 1)], symbols.Limits(memory=1 << 28))
+    assert not found.problems
+    assert found.names
 
 
 @pytest.mark.parametrize(

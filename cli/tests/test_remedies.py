@@ -29,7 +29,7 @@ ALL: list[Callable[[], str]] = [
 def installed(monkeypatch: pytest.MonkeyPatch, empty_build: Path) -> None:
     """Let there be no checkout, and nothing of ceasefire on this machine."""
     monkeypatch.setattr(paths, "checkout", lambda: None)
-    monkeypatch.setattr(paths, "_SYSTEM_LIB_DIRS", ())
+    monkeypatch.setattr(paths, "SYSTEM_LIB_DIRS", ())
     monkeypatch.setattr(programs, "_INSTALLED", ())
 
 

@@ -37,7 +37,10 @@ _MAX_PLACES = 20000
 
 @dataclass(frozen=True)
 class Limits:
-    """What reading may take. cpu, seconds: CPU time and time of one file. The others: of all."""
+    """What reading may take. cpu, seconds: CPU time and time of one file. The others: of all.
+
+    memory: beside what this process has already.
+    """
 
     cpu: int = 15
     seconds: float = 60.0
@@ -233,7 +236,7 @@ def identity(file: BinaryIO) -> tuple[str, int]:
 
 def _give_up_rights(limits: Limits) -> None:
     for name, wanted in (
-        (resource.RLIMIT_AS, limits.memory),
+        (resource.RLIMIT_AS, _address_space() + limits.memory),
         (resource.RLIMIT_CPU, limits.cpu),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
@@ -245,6 +248,12 @@ def _give_up_rights(limits: Limits) -> None:
         os.setgroups([])
         os.setresgid(_NOBODY, _NOBODY, _NOBODY)
         os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+
+
+def _address_space() -> int:
+    """Return what this process has, in bytes. Of a child that is what its parent had."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
+    return int(pages) * resource.getpagesize()
 
 
 def _readable(functions: Mapping[int, str]) -> Mapping[int, str]:
