@@ -19,8 +19,9 @@ endif
 # What the user sets is read by the recipes as variables of the shell, never as text of theirs:
 #   TESTS  names and options of the tests: make test TESTS=--long
 #   BENCH  a benchmark and its options (default: munmap)
+#   FLAVOUR  of the packaged kernel: make deb-kernel FLAVOUR=cloud
 #   DEMO_CPUS, and where everything is built: CEASEFIRE_BUILD
-export TESTS BENCH DEMO_CPUS
+export TESTS BENCH DEMO_CPUS FLAVOUR
 
 .PHONY: help
 help: ## this list
@@ -113,6 +114,10 @@ series: deps ## everything as patches for a mailing list, with a cover letter
 .PHONY: deb
 deb: deps-deb ## Debian packages of everything but the kernel; prints their folder
 	@scripts/deb
+
+.PHONY: deb-kernel
+deb-kernel: deps ## and of the kernel: FLAVOUR=small, cloud or full (scripts/deb-kernel says what they are)
+	@scripts/deb-kernel "$${FLAVOUR:-small}"
 
 ##@ working on the emulator
 .PHONY: emulator-tree

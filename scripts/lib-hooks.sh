@@ -7,7 +7,7 @@
 # pure functions: the same files always give the same commit ids, and the same
 # commits the same bytes. The tree -> files -> tree identity rests on that.
 
-# shellcheck disable=SC2153,SC2034 # TREE comes from lib.sh; callers read FAILED_HOOK
+# shellcheck disable=SC2153,SC2034 # TREE comes from lib.sh; callers read FAILED_HOOK, RESULT
 
 # Commits of the generated tree carry no clock: 6.12's release day stands in.
 FIXED_DATE='2024-11-17T00:00:00Z'
@@ -153,4 +153,20 @@ scratch_tree() {
 		git -C "$TREE" worktree add -q --force --detach "$at" "$2"
 	fi
 	git -C "$at" checkout -q --detach --force "$2"
+}
+
+# whole_tree TMP: hooks and overlay as one tree of git; sets RESULT. From the files of the hooks, not
+# from what the generated tree happens to hold.
+whole_tree() {
+	local index=$1/whole-index file mode
+	commit_hooks "$HOOKS" base "$1" || die "hook $FAILED_HOOK does not apply: run $MAKE_TREE"
+	GIT_INDEX_FILE=$index git -C "$TREE" read-tree "$CHAIN"
+	overlay_files >"$1/overlay"
+	while IFS= read -r file; do
+		mode=100644
+		[[ ! -x $OVERLAY/$file ]] || mode=100755
+		printf '%s %s\t%s\n' "$mode" \
+			"$(git -C "$TREE" hash-object -w --no-filters "$OVERLAY/$file")" "$file"
+	done <"$1/overlay" | GIT_INDEX_FILE=$index git -C "$TREE" update-index --index-info
+	RESULT=$(GIT_INDEX_FILE=$index git -C "$TREE" write-tree)
 }

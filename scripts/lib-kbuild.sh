@@ -17,10 +17,12 @@ unset MAKEFLAGS MAKELEVEL MFLAGS
 # kbuild_command TREE FOLDER: sets KBUILD to the make command with all it needs.
 # FOLDER is directly below TREE: kbuild then calls the source `..`, and paths of
 # this machine reach no object. Tools that some machines have (Rust, pahole) would
-# leave their versions in the configuration, which every object depends on.
+# leave their versions in the configuration, which every object depends on; PAHOLE_PROGRAM
+# is for kernels that are to have BTF.
 kbuild_command() {
 	KBUILD=(make -C "$1" "O=$2" ARCH=x86_64 "CC=ccache gcc" "HOSTCC=ccache gcc"
-		RUSTC=no-rustc PAHOLE=no-pahole "LOCALVERSION=-ceasefire-${2#build-}")
+		RUSTC=no-rustc "PAHOLE=${PAHOLE_PROGRAM:-no-pahole}"
+		"LOCALVERSION=-ceasefire-${2#build-}")
 }
 
 # kbuild TREE FOLDER ARG...
@@ -75,6 +77,22 @@ configure() {
 	printf '%s\n' "$stamp $(sha256sum <"$out/.config")" >"$out/.ceasefire-config"
 }
 
+# configure_from TREE FOLDER CONFIG FRAGMENT: write TREE/FOLDER/.config from the configuration of
+# another kernel and a fragment on top of it. The lines of the fragment must hold.
+configure_from() {
+	local tree=$1 folder=$2 out=$1/$2 new=$1/$2/.config.new log=$LOGS/config-$2.log
+	mkdir -p "$out"
+	say "configuring $folder"
+	cat -- "$3" "$4" >"$new"
+	kbuild "$tree" "$folder" KCONFIG_CONFIG="$new" olddefconfig >"$log" 2>&1 </dev/null || {
+		tail -n 5 "$log" >&2
+		die "configuring $folder failed (all of it in $log)"
+	}
+	check_config "$new" "$4"
+	cmp -s "$new" "$out/.config" || cp "$new" "$out/.config"
+	rm -f "$new" "$new.old"
+}
+
 # What a configuration depends on: the fragments, the compiler, the hooks, the
 # overlay's Kconfig files.
 config_stamp() {
@@ -83,7 +101,11 @@ config_stamp() {
 	{
 		cat "$@" "$ROOT/scripts/lib-kbuild.sh"
 		gcc --version
-		git -C "$tree" rev-parse HEAD
+		if [[ -n $SOURCE_ID ]]; then
+			echo "$SOURCE_ID"
+		else
+			git -C "$tree" rev-parse HEAD
+		fi
 		overlay_files | grep -E '(^|/)Kconfig' | while IFS= read -r file; do
 			cat "$OVERLAY/$file"
 		done
@@ -126,6 +148,12 @@ check_config() {
 	}
 }
 
+# Stands for the commit of a source that has no repository.
+SOURCE_ID=
+
+# Seconds that a build may take: ten times the usual length.
+KBUILD_LIMIT=12000
+
 # kbuild_watched TREE FOLDER LOG TARGET...: build in the background, say every ten
 # seconds how far it is; on failure show the lines that matter.
 kbuild_watched() {
@@ -133,9 +161,8 @@ kbuild_watched() {
 	shift 3
 	[[ $* != *bzImage* ]] || of=" of about $USUAL_FILES"
 	kbuild_command "$tree" "$folder"
-	# Ten times the usual length. timeout makes a process group of its own, and
-	# ends all of it when it is told to end.
-	timeout 12000 "${KBUILD[@]}" "-j$JOBS" "$@" >"$log" 2>&1 </dev/null &
+	# timeout makes a process group of its own, and ends all of it when it is told to end.
+	timeout "$KBUILD_LIMIT" "${KBUILD[@]}" "-j$JOBS" "$@" >"$log" 2>&1 </dev/null &
 	pid=$!
 	# shellcheck disable=SC2064 # the pid of now
 	trap "kill $pid; wait; exit 130" INT TERM
@@ -153,6 +180,6 @@ kbuild_watched() {
 	[[ $rc -ne 0 ]] || return 0
 	grep -n -E '(error|undefined reference|Error [0-9]+|No rule to make)' "$log" | head -n 15 >&2 ||
 		tail -n 15 "$log" >&2
-	[[ $rc -ne 124 ]] || die "building $folder took over three hours (all of it in $log)"
+	[[ $rc -ne 124 ]] || die "building $folder took over $((KBUILD_LIMIT / 3600)) hours (all of it in $log)"
 	die "building $folder failed (all of it in $log)"
 }

@@ -82,20 +82,6 @@ hooks_between() {
 		$0 == to { exit }'
 }
 
-# whole_tree TMP: the tree with all hooks and all files, as make patch has it.
-whole_tree() {
-	local tmp=$1/whole file mode
-	mkdir "$tmp"
-	commit_hooks "$HOOKS" base "$tmp" || die "hook $FAILED_HOOK does not apply: run make tree"
-	overlay_files | while IFS= read -r file; do
-		mode=100644
-		[[ ! -x $OVERLAY/$file ]] || mode=100755
-		printf '%s %s\t%s\n' "$mode" \
-			"$(git -C "$TREE" hash-object -w --no-filters "$OVERLAY/$file")" "$file"
-	done | GIT_INDEX_FILE=$tmp/index git -C "$TREE" update-index --index-info
-	GIT_INDEX_FILE=$tmp/index git -C "$TREE" write-tree
-}
-
 # commit_series TMP: all commits on base; sets CHAIN (the last one). What comes out is proved to be
 # what the tree holds.
 commit_series() {
@@ -124,7 +110,8 @@ commit_series() {
 		esac
 	done < <(sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$SERIES/order")
 	name=$CHAIN
-	tree=$(whole_tree "$tmp")
+	mkdir "$tmp/whole"
+	tree=$(whole_tree "$tmp/whole" && printf '%s\n' "$RESULT")
 	CHAIN=$name
 	[[ $tree == "$(git -C "$TREE" rev-parse "$CHAIN^{tree}")" ]] ||
 		die "kernel/series/order lacks something of kernel/src or kernel/hooks:" \

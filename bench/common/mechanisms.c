@@ -31,6 +31,12 @@
 #define PR_LATR_SET	1
 #define PR_LATR_GET	2
 #endif
+#ifndef PR_ABIS
+#define PR_ABIS		0x41424953
+#define PR_ABIS_SET	1
+#define PR_ABIS_GET	2
+#endif
+
 #ifndef PR_SHARERS
 #define PR_SHARERS	0x53485253
 #define PR_SHARERS_SET	1
@@ -124,6 +130,24 @@ static int ask_sharers(bool on)
 	return prctl(PR_SHARERS, PR_SHARERS_SET, (unsigned long)on, 0, 0);
 }
 
+static bool offers_abis(void)
+{
+	unsigned int on;
+
+	return !prctl(PR_ABIS, PR_ABIS_GET, &on, 0, 0);
+}
+
+static void require_abis(void)
+{
+	require_prctl("ABIS", offers_abis());
+	require_not_never("ABIS", SYSFS "abis/enabled");
+}
+
+static int ask_abis(bool on)
+{
+	return prctl(PR_ABIS, PR_ABIS_SET, (unsigned long)on, 0, 0);
+}
+
 const struct mechanism mechanisms[MECHANISMS] = {
 	{ .name = "fpr", .map_flags = MAP_FPR, .offered = offers_fpr,
 	  .require = require_fpr, .ask = ask_fpr },
@@ -131,4 +155,6 @@ const struct mechanism mechanisms[MECHANISMS] = {
 	  .of_process = true },
 	{ .name = "sharers", .offered = offers_sharers, .require = require_sharers,
 	  .ask = ask_sharers, .of_process = true },
+	{ .name = "abis", .offered = offers_abis, .require = require_abis, .ask = ask_abis,
+	  .of_process = true },
 };

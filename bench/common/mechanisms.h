@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#define MECHANISMS 3
+#define MECHANISMS 4
 
 struct mechanism {
 	const char *name;

@@ -48,6 +48,7 @@ VERBS = (
     Verb("record", "ceasefire.record.cli", "record where a program's shootdowns come from"),
     Verb("advise", "ceasefire.record.advise", "tell what FPR would save a program"),
     Verb("maps", "ceasefire.maps", "show which mappings of a process recycle their frames"),
+    Verb("morsel", "ceasefire.morsel.cli", "make, find, fill and empty morsels"),
     Verb("doctor", "ceasefire.doctor", "check what this machine has and what it lacks"),
     Verb("bench", "ceasefire.bench.cli", "measure benchmarks, applications and kernel paths"),
     Verb("vm", "ceasefire.vm.cli", "boot a built kernel on this machine's files and run a command"),

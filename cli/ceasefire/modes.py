@@ -92,7 +92,8 @@ SHARERS = Mechanism(
     narrowed=("sharers_flush_local", "sharers_flush_remote", "sharers_defer"),
     obstacle=copies.obstacle,
 )
-MECHANISMS = (FPR, LATR, SHARERS)
+ABIS = Mechanism("abis", "ABIS", "abis_none", asked=True, words=("never", "ask"))
+MECHANISMS = (FPR, LATR, SHARERS, ABIS)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ceasefire.counters import SKIPPED, SYSFS
-from ceasefire.modes import LATR, SHARERS
+from ceasefire.modes import ABIS, LATR, SHARERS
 from ceasefire.output import number
 
 COLUMNS = ("what happened, and what to do", "counter", "count")
@@ -52,6 +52,12 @@ GROUPS = (
         SHARERS.prefix + "flush_",
     ),
     Group("everybody", "why such flushes went to all CPUs", "", SHARERS.prefix + "all_"),
+    Group(
+        "uncached",
+        "entries that were changed, of programs with ABIS",
+        "abis_uncached",
+        ABIS.prefix + "cached_",
+    ),
 )
 
 # counter: what happened, what to do
@@ -196,6 +202,37 @@ WORDS = {
     ),
 }
 
+WORDS |= {
+    "abis_uncached": ("no CPU had it: no flush for it", ""),
+    "abis_cached_young": ("used since it was made, or last flushed for", _NOTHING),
+    "abis_cached_stale": (
+        "the kernel has cleared the accessed bit just before",
+        f"{_NOTHING}: ticks pay for that within half a second",
+    ),
+    "abis_cached_disabled": (
+        "ABIS was switched off meanwhile",
+        f"echo ask > {SYSFS}/abis/enabled; echo uncached > {SYSFS}/abis/sources",
+    ),
+    "abis_cached_notifier": (
+        "a device or virtual machine shares the memory",
+        f"{_NOTHING}: it must hear of each change",
+    ),
+    "abis_cached_pending": ("madvise or reclaim was at work just then", _NOTHING),
+    "abis_cached_untracked": (
+        "the first use, or no memory for tags",
+        "if it stays: check free memory",
+    ),
+    "abis_cached_vendor": (
+        "the processor does not promise that it sets accessed bits in time",
+        f"only who knows better: write 1 to {SYSFS}/fpr/evict",
+    ),
+    "abis_cached_special": ("memory of a device, or the page of zeroes", _NOTHING),
+    "abis_cached_locked": (
+        "mprotect() of locked memory, which programs have used as a barrier",
+        f"{_NOTHING}, or do not lock what is protected often",
+    ),
+}
+
 # Counters that answer no question of a group, in words.
 NAMES = {
     "sharers_defer": "pages that reclaim has asked only some CPUs for",
@@ -207,6 +244,11 @@ NAMES = {
     "sharers_fill_race": "regions that were gone meanwhile",
     "sharers_leave": "regions that a CPU does not use any more",
     "sharers_unconfine": "times that a CPU went on without notes",
+    "abis_none": "flushes that fell away",
+    "abis_some": "flushes for fewer entries",
+    "abis_all": "flushes for all that was changed",
+    "abis_born": "entries made for pages that nobody had asked for",
+    "abis_cleaned": "entries that were flushed for and stayed",
 }
 
 

@@ -44,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=modes.SHARERS.name,
         help="the same as --mode sharers: flushes go to CPUs that have used what is flushed",
     )
+    parser.add_argument(
+        "--abis",
+        dest="mode",
+        action="store_const",
+        const=modes.ABIS.name,
+        help="the same as --mode abis: no flush for what no CPU can have",
+    )
     activation.add_arguments(parser)
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="say on standard error what treats the files"
@@ -73,6 +80,8 @@ def main(args: argparse.Namespace) -> int:
             print(f"# prctl(PR_LATR, PR_LATR_SET, {how.lazy:d}, 0, 0)")
         if how.sharers is not None:
             print(f"# prctl(PR_SHARERS, PR_SHARERS_SET, {how.sharers:d}, 0, 0)")
+        if how.abis is not None:
+            print(f"# prctl(PR_ABIS, PR_ABIS_SET, {how.abis:d}, 0, 0)")
         prefix = ["env", *(f"{k}={v}" for k, v in how.variables.items())] if how.variables else []
         say(quoted([*prefix, *command]))
         return 0
@@ -94,6 +103,9 @@ def main(args: argparse.Namespace) -> int:
     if how.sharers is not None:
         with contextlib.suppress(OSError) if args.force else contextlib.nullcontext():
             prctl.set_sharers(on=how.sharers)
+    if how.abis is not None:
+        with contextlib.suppress(OSError) if args.force else contextlib.nullcontext():
+            prctl.set_abis(on=how.abis)
     if args.context:
         set_context(args)
     try:
@@ -108,7 +120,8 @@ def main(args: argparse.Namespace) -> int:
 
 def activation_of(args: argparse.Namespace, mode: modes.Mode) -> activation.Activation:
     """Return how the program is started in a mode."""
-    lazy, sharers = (m in mode.mechanisms for m in (modes.LATR, modes.SHARERS))
+    wished = (m in mode.mechanisms for m in (modes.LATR, modes.SHARERS, modes.ABIS))
+    lazy, sharers, abis = wished
     activation.check_context(args.context, mode)
     if modes.FPR in mode.mechanisms:
         # A kernel without any FPR is no case for the library: Mode.require() says what it is.
@@ -122,6 +135,7 @@ def activation_of(args: argparse.Namespace, mode: modes.Mode) -> activation.Acti
         how,
         lazy=lazy if lazy or prctl.lazy_available() else None,
         sharers=sharers if sharers or prctl.sharers_available() else None,
+        abis=abis if abis or prctl.abis_available() else None,
     )
 
 

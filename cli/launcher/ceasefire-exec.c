@@ -2,7 +2,7 @@
 /*
  * ceasefire-exec.c - ask for mechanisms, then become another program
  *
- * What: ceasefire-exec [--fpr=BYTES] [--fpr-context=N] [--latr] [--sharers]
+ * What: ceasefire-exec [--fpr=BYTES] [--fpr-context=N] [--latr] [--sharers] [--abis]
  *       [--argv0 NAME] -- PROGRAM [ARGUMENT...]. What is asked for is inherited
  *       over execve(), so the program needs no change and no preloaded library.
  *       --fpr-context is a PR_FPR_CONTEXT_* of linux/ceasefire.h.
@@ -154,6 +154,8 @@ static void apply(const char *word)
 		ask("LATR", PR_LATR, PR_LATR_SET, 1);
 	else if (equal(word, "--sharers"))
 		ask("Sharers", PR_SHARERS, PR_SHARERS_SET, 1);
+	else if (equal(word, "--abis"))
+		ask("ABIS", PR_ABIS, PR_ABIS_SET, 1);
 	else
 		wrong("unknown option ", word);
 }

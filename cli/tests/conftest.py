@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell ignores it in what it starts in the background, and so would all that is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "guest: boots a virtual machine, needs a built kernel")
+    config.addinivalue_line("markers", "traced: its guest traces, and runs much of Python")
     config.addinivalue_line("markers", "long: takes long, or needs more kernels or programs")
 
 

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The test driver: what it counts, what it refuses, and how it judges mutations."""
 
-import os
 import subprocess
 import threading
-import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.driver import cases, host, ktap, lanes, live, mutations, suites
+from tests.driver import cases, host, ktap, live, mutations, suites
 from tests.driver.__main__ import reason, run_all, run_job
 from tests.driver.environment import variables
 from tests.driver.suites import Job, Mutation
@@ -94,6 +91,16 @@ def test_junit() -> None:
     assert found[1].detail == "why"
 
 
+def test_complaint_of_a_guest_is_told_where_the_report_is_long() -> None:
+    said = ["GuestError: the guest's kernel complained:", "WARNING: here", "CPU: 0"]
+    said += [f"R{number}: 0" for number in range(40)]
+    text = "\n".join(["def test():", *(f"E   {line}" for line in said), "test.py:7: GuestError"])
+    found = host.junit_cases(f"<s><testcase name='a'><failure>{text}</failure></testcase></s>")
+    assert reason(found[0]) == f": {' '.join(said[:3])}"
+    assert found[0].detail.endswith("E   R39: 0\ntest.py:7: GuestError")
+    assert len(found[0].detail.splitlines()) == 25
+
+
 def host_job(command: str, **values: object) -> Job:
     given = {"name": "x/y", "kind": "host", "command": command, **values}
     return Job(**given)  # type: ignore[arg-type]
@@ -151,8 +158,8 @@ def test_end_says_what_has_failed_and_why(
         "m.py:1: AssertionError</failure></testcase>",
     ]
     (case,) = host.junit_cases("".join(found))
-    assert reason(case) == ": assert 2 == 1"
-    assert reason(cases.Case("x", "fail", "a" * 1000)) == f": {'a' * 160}"
+    assert reason(case) == ": assert 2 == 1 + where"
+    assert reason(cases.Case("x", "fail", "a" * 1000)) == f": {'a' * 300}"
     assert reason(cases.Case("x", "fail")) == ""
 
 
@@ -168,110 +175,13 @@ def test_table_of_what_each_job_takes(
     assert run_all(jobs, verbose=False) == 0
     *_, head, first, second, both, clock, last = capsys.readouterr().out.splitlines()
     assert head.split() == ["seconds", "guests", "job"]
-    assert (first.split()[1:], second.split()[1:]) == (["1", "x/slow"], ["0", "x/quick"])
-    assert float(first.split()[0]) >= 3 > float(second.split()[0])
+    assert (first.split()[1:], second.split()[1:]) == (["0", "x/quick"], ["1", "x/slow"])
+    assert float(second.split()[0]) >= 3 > float(first.split()[0])
     assert both.split()[1:] == ["1", "all,", "some", "beside", "others"]
     assert clock.split()[1:] == ["on", "the", "clock"]
     # The two ran beside each other, or one after the other.
     assert float(clock.split()[0]) >= 3
     assert last == "2 passed, 0 failed"
-
-
-def test_a_job_of_guests_runs_alone(empty_build: Path) -> None:
-    lock = empty_build / "lock"
-    alone = f"mkdir {lock} && sleep 0.5 && rmdir {lock}"
-    beside = f"[ ! -e {lock} ] && sleep 0.5 && [ ! -e {lock} ]"
-    jobs = [
-        host_job(beside, name="x/c", format="status", lane="beside"),
-        host_job(alone, name="x/a", format="status"),
-        host_job(beside, name="x/d", format="status", lane="beside"),
-        host_job(alone, name="x/b", format="status"),
-    ]
-    assert run_all(jobs, verbose=False) == 0
-
-
-def test_others_run_two_at_a_time(empty_build: Path) -> None:
-    # Each waits for the other: only side by side do they end.
-    meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
-    here, there = str(empty_build / "here"), str(empty_build / "there")
-    jobs = [
-        host_job(meet.format(*pair), name=f"x/{Path(pair[0]).name}", format="status", lane="beside")
-        for pair in ((here, there), (there, here))
-    ]
-    assert run_all(jobs, verbose=False) == 0
-
-
-def test_job_waits_for_the_other_lane(empty_build: Path) -> None:
-    made = empty_build / "made"
-    built = host_job(f"sleep 1; touch {made}", name="build/x", format="status", lane="beside")
-    test = host_job(f"[ -e {made} ]", format="status", after=("build/x",))
-    assert run_all([test, built], verbose=False) == 0
-
-
-def test_job_that_waits_lets_others_pass(empty_build: Path) -> None:
-    here, made = empty_build / "here", empty_build / "made"
-    # The build ends when the second of the other jobs has run.
-    until = f"for i in $(seq 300); do [ -e {here} ] && exec touch {made}; sleep 0.1; done; exit 1"
-    late = host_job(f"[ -e {made} ]", name="x/late", format="status", after=("build/x",))
-    jobs = [
-        host_job(until, name="build/x", format="status", lane="beside"),
-        late,
-        host_job(f"touch {here}", name="x/early", format="status", lane="beside"),
-    ]
-    assert run_all(jobs, verbose=False) == 0
-
-
-def test_mutations_wait_for_their_control_runs() -> None:
-    order: list[str] = []
-    control = host_job("", name="x/control", lane="beside")
-    jobs = [Job("x/pairs", "guest", control="x/control", kernel="debug"), control]
-
-    def work(_place: int, job: Job, _stop: threading.Event) -> None:
-        time.sleep(0.5)
-        order.append(job.name)
-
-    lanes.run(jobs, work)
-    assert order == ["x/control", "x/pairs"]
-
-
-def test_job_fails_with_what_it_waits_for(
-    empty_build: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    built = host_job("exit 1", name="build/x", format="status", lane="beside")
-    assert run_all([built, host_job("exit 0", format="status", after=("build/x",))], verbose=False)
-    output = capsys.readouterr().out
-    assert "build/x has failed" in output
-    assert output.splitlines()[-1] == "0 passed, 2 failed"
-
-
-def test_priority_is_kept_in_its_session_too() -> None:
-    wait = (
-        'i=0; until [ ! -e /proc/self/autogroup ] || grep -q "nice 10$" /proc/self/autogroup; do'
-        ' i=$((i+1)); [ $i -lt 100 ] || exit 1; sleep 0.1; done; [ "$(nice)" = 10 ]'
-    )
-
-    def run() -> int:
-        # Of this thread and of the processes that it starts.
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
-        return run_all([host_job(wait, format="status")], verbose=False)
-
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        assert pool.submit(run).result() == 0
-
-
-def test_error_of_the_other_lane_ends_a_wait() -> None:
-    jobs = [
-        host_job("", name="build/a", lane="beside"),
-        host_job("", name="build/b", lane="beside"),
-        host_job("", after=("build/b",)),
-    ]
-
-    def work(_place: int, job: Job, _stop: threading.Event) -> None:
-        if job.lane == "beside":
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        lanes.run(jobs, work)
 
 
 def test_a_build_says_how_far_it_is(tmp_path: Path) -> None:
@@ -281,22 +191,6 @@ def test_a_build_says_how_far_it_is(tmp_path: Path) -> None:
     assert live._progress(log) == ": 12 of 20 steps"
     log.write_text("  12 of 20 steps\nready\n")
     assert live._progress(log) == ""
-
-
-def test_giving_up_ends_the_other_lane(empty_build: Path) -> None:
-    sleeps = host_job("sleep 62.9", name="x/a", format="status", lane="beside")
-    jobs = [sleeps, host_job("", lane="beside")]
-
-    def work(_place: int, job: Job, stop: threading.Event) -> None:
-        if job is not sleeps:
-            raise KeyboardInterrupt
-        run_job(job, new_log("test", ".ktap"), stop)
-
-    with pytest.raises(KeyboardInterrupt):
-        lanes.run(jobs, work)
-    found = subprocess.run(["pgrep", "-f", "^sleep 62.9"], capture_output=True, check=False)
-    assert found.stdout == b""
-    assert list((empty_build / "runs").iterdir()) == []
 
 
 def test_like_takes_the_keys_of_the_other_job(tmp_path: Path) -> None:
@@ -373,7 +267,11 @@ def test_tap_may_have_its_plan_last(text: str, expected: dict[str, str]) -> None
         "[[job]]\nname='a'\nkind='guest'\nemulator='checking'\nmutations=[{name='m', test='t'}]\n",
         "[[job]]\nname='a'\nkind='guest'\n"
         "mutations=[{name='m', test='t', reported='old', unreported='x'}]\n",
+        "[[job]]\nname='a'\nkind='guest'\nmutations=[{name='m', test='t', hangs=true}]\n",
+        "[[job]]\nname='a'\nkind='guest'\n"
+        "mutations=[{name='m', test='t', catch='timeout', hangs=true, control='never'}]\n",
         "[[job]]\nname='a'\nkind='guest'\nlane='third'\ncommand='c'\n",
+        "[[job]]\nname='a'\nkind='guest'\nlane='spare'\ncommand='c'\n",
         "[[job]]\nname='a'\nlike='b'\n",
         "[[job]]\nname='a'\nkind='host'\ncommand='x'\nafter=['s/b']\n",
         "[[job]]\nname='a'\nkind='guest'\ncommand='x'\nafter=['s/a']\n",
@@ -592,6 +490,20 @@ def test_control_run_of_a_proven_pair_counts_where_there_is_one() -> None:
 
     assert numbers(ran(0) + mutated) == {0, 1}
     assert numbers(ran(0) + ran(1, control=1)) == {0}
+
+
+def test_pair_that_hangs_is_timed_by_its_control_run(empty_build: Path) -> None:
+    pairs = (Mutation("m0", "t"), Mutation("m1", "t", catch=("timeout",), hangs=True))
+    job = mutations._trusting(Job("x/y", "guest", mutations=pairs), {"t"})
+    with mutations._command(job, [0, 1]) as (_, listing):
+        lines = Path(listing).read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[2] for line in lines] == ["damaged", "timed"]
+    # It was ended, and what it had set stays.
+    assert mutations.share([*pairs, *pairs], range(4)) == [0, 1]
+    log = [mark("1 control begins"), mark("1 control status 0")]
+    log += [mark("1 mutated begins"), mark("1 mutated status 124")]
+    found = mutations.settle(pairs, (1,), mutations.read_attempts(log), False)
+    assert [case.result for case in found.values()] == ["pass"]
 
 
 def test_guest_that_showed_nothing_settles_nothing() -> None:

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -162,17 +163,21 @@ def test_cpus_memory_nodes_and_disks(tmp_path: Path) -> None:
         "blockdev --getsize64 /run/disk/0 && findmnt -n -o FSTYPE /run/disk/1 && "
         "echo x >/run/disk/1/file && head -c 12 /run/disk/2 && "
         "echo overwritten | dd of=/run/disk/2 conv=fsync 2>/dev/null && "
-        f"touch {tmp_path}/witness /usr/witness /etc/witness",
+        f"touch {tmp_path}/witness /usr/witness /etc/witness && "
+        # udev has greeted nobody, nothing of the host's is in the place of another program, and
+        # services have their folders.
+        "ls /run/udev/data 2>/dev/null; command -v udevadm && ls -d /run/user",
         cpus=3,
         memory="600M",
         numa=2,
         disks=disks,
     )
-    cpus, nodes, memory, size, kind, start = out.split("\n")
+    cpus, nodes, memory, size, kind, start, *last = out.split("\n")
     assert (cpus, nodes) == ("3", "2")
     assert 450 < int(memory) <= 600
     assert int(size) > 1 << 30
-    assert (kind, start) == ("ext4", "first sector")
+    assert (kind, start[:12]) == ("ext4", "first sector")
+    assert [start[12:], *last] == [str(shutil.which("udevadm")), "/run/user", ""]
     assert image.read_bytes().startswith(b"first sector")
     assert list(tmp_path.iterdir()) == [image]
     assert not Path("/usr/witness").exists()

@@ -133,16 +133,23 @@ def test_the_list_means_the_same_to_grep() -> None:
         assert (done.stdout, done.stderr) == ("1\n", ""), line
 
 
-def test_guest_counts_by_the_same_list(root: Path, tmp_path: Path) -> None:
+def test_guest_looks_for_the_same_list(root: Path, tmp_path: Path) -> None:
     text = (root / "tests/guest/run-mutations").read_text(encoding="utf-8")
-    function = re.search(r"^complaints\(\) \{.*?^\}$", text, re.MULTILINE | re.DOTALL)
-    assert function
-    log = tmp_path / "dmesg"
-    lines = [f"[    1.0][ T{i}] {line}" for i, line in enumerate(BAD)]
-    log.write_text("\n".join([*lines, *(f"[    2.0] {line}" for line in GOOD), ""]))
-    script = f"patterns={klog.COMPLAINTS}; dmesg() {{ cat {log}; }}; {function[0]}; complaints"
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == (f"{len(BAD)}\n", "")
+    function = re.search(r"^complained\(\) \{.*?^\}$", text, re.MULTILINE | re.DOTALL)
+    stamps = re.search(r"^sed .*>\$stamped", text, re.MULTILINE)
+    marks = re.search(r"^\techo '(.*)' >>\$stamped", text, re.MULTILINE)
+    assert function and stamps and marks
+    log, heard, looks = tmp_path / "dmesg", tmp_path / "heard", "ceasefire-test: mutation 7 looks"
+    files = f"patterns={klog.COMPLAINTS}; stamped={tmp_path}/stamped"
+    script = (
+        f"{files}; {stamps[0]}; echo '{marks[1]}' >>$stamped; note() {{ :; }}; {function[0]}\n"
+        f"grep -Ef $stamped {log} >{heard}; exec 4<{heard}; complained 7"
+    )
+    # Where nobody listens any more there may be damage.
+    for lines, status in (*(([bad, looks], 0) for bad in BAD), ([*GOOD, looks], 1), ([], 0)):
+        log.write_text("".join(f"[    1.0][ T1] {line}\n" for line in lines))
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (status, ""), lines
 
 
 def test_what_the_checking_emulator_reports_is_bad() -> None:

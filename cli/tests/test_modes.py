@@ -24,7 +24,19 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["off", "fpr", "latr", "sharers", "fpr+latr", "fpr+sharers", "latr+sharers", "stock"]
+    "name",
+    [
+        "off",
+        "fpr",
+        "latr",
+        "sharers",
+        "abis",
+        "fpr+latr",
+        "fpr+sharers",
+        "latr+sharers",
+        "sharers+abis",
+        "stock",
+    ],
 )
 def test_name_of_a_mode_is_what_was_asked_for(name: str) -> None:
     assert modes.parse(name).name == name
@@ -39,7 +51,7 @@ def test_combinations_have_one_name(kernel: Path) -> None:
     "name", ["", "on", "FPR", "fpr+", "fpr+fpr", "off+fpr", "stock+sharers", "off+sharers", "a\nb"]
 )
 def test_what_is_no_mode(name: str) -> None:
-    with pytest.raises(UsageError, match="one of off, fpr, latr, sharers, stock"):
+    with pytest.raises(UsageError, match="one of off, fpr, latr, sharers, abis, stock"):
         modes.parse(name)
 
 

@@ -12,14 +12,16 @@ def _mutations() -> set[str]:
     return set(re.findall(r"^\tM\((\w+)\)", header, re.MULTILINE))
 
 
+# Attacks that no run of CI can have, each with the reason.
+ONLY_LONG = {"cf_release_waits": "its guest hangs for minutes, and starves what runs beside it"}
+
+
 def test_each_mutation_has_an_attack() -> None:
-    attacked = {
-        pair.name
-        for suite in load(ROOT / "tests" / "suites")
-        for pair in suite.mutations
-        if not suite.long
-    }
-    assert _mutations() <= attacked
+    suites = load(ROOT / "tests" / "suites")
+    short = {pair.name for suite in suites if not suite.long for pair in suite.mutations}
+    long = {pair.name for suite in suites if suite.long for pair in suite.mutations}
+    assert _mutations() - short == set(ONLY_LONG)
+    assert set(ONLY_LONG) <= long
 
 
 def test_each_mutation_is_in_the_table_of_attacks() -> None:

@@ -43,7 +43,7 @@ def report(*, everything: bool = False, as_json: bool = False) -> str:
 
 def test_every_reason_of_the_kernel_has_words(root: Path) -> None:
     header = (root / "kernel/src/include/linux/ceasefire_events.h").read_text(encoding="utf-8")
-    counted = re.findall(r'E\((?:FPR|LATR|SHARERS)_\w+,\s+"(\w+)"\)', header)
+    counted = re.findall(r'E\((?:FPR|LATR|SHARERS|ABIS)_\w+,\s+"(\w+)"\)', header)
     assert len(counted) > 40
     in_groups = [name for name in counted if reasons.is_reason(name)]
     assert set(in_groups) == set(reasons.WORDS)
@@ -55,13 +55,15 @@ def test_every_reason_of_the_kernel_has_words(root: Path) -> None:
     }
 
 
-def test_every_counter_of_sharers_has_words(root: Path) -> None:
+@pytest.mark.parametrize("mechanism", [modes.SHARERS, modes.ABIS])
+def test_every_counter_has_words(root: Path, mechanism: modes.Mechanism) -> None:
     header = (root / "kernel/src/include/linux/ceasefire_events.h").read_text(encoding="utf-8")
-    counted = set(re.findall(r'E\(SHARERS_\w+,\s+"(\w+)"\)', header))
-    assert counted == {name for name in reasons.WORDS if name.startswith("sharers_")} | set(
-        reasons.NAMES
-    )
-    assert set(modes.SHARERS.narrowed) < counted
+    upper = mechanism.name.upper()
+    counted = set(re.findall(rf'E\({upper}_\w+,\s+"(\w+)"\)', header))
+    assert counted == {
+        name for name in (*reasons.WORDS, *reasons.NAMES) if name.startswith(mechanism.prefix)
+    }
+    assert {*mechanism.narrowed, mechanism.skipped} - {""} < counted
 
 
 def test_to_whom_flushes_went(no_gauges: None, monkeypatch: pytest.MonkeyPatch) -> None:

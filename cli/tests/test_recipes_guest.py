@@ -4,11 +4,10 @@
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.driver.traced import run_traced
+from tests.driver.traced import build, run_traced
 
 from ceasefire.paths import build_dir
 from ceasefire.vm import GuestSpec
@@ -47,12 +46,11 @@ def test_every_recipe_is_known(root: Path) -> None:
 
 
 @pytest.mark.guest
+@pytest.mark.traced
 def test_recipes_of_perf(root: Path, data: Path, tmp_path: Path) -> None:
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed")
-    program = tmp_path / "shootdowns"
-    flags = ["-static", "-g", "-O1", "-fno-omit-frame-pointer", "-pthread"]
-    subprocess.run(["cc", *flags, data / "shootdowns.c", "-o", program], check=True)
+    program = build(data / "shootdowns.c", tmp_path / "shootdowns")
     # Short, so that each recipe sees all of it, also on a busy machine.
     short = f"while [ ! -e /run/over ]; do {program} {MAPPED} file=20 dirty=10 >/dev/null; done"
     # One each: what nobody else holds needs no skip in a process that has both.

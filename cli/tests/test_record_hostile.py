@@ -3,6 +3,7 @@
 are missing there is the guest of test_record_guest.py, which runs the same tests.
 """
 
+import io
 import json
 import os
 import shutil
@@ -11,11 +12,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.driver.traced import HOSTILE, build
 
+from ceasefire.__main__ import main
 from ceasefire.errors import Failure
 from ceasefire.record import guard, look, mappings, tracefs
 
@@ -39,12 +43,11 @@ needs_tracing = pytest.mark.skipif(not tracing_is_possible(), reason="no tracing
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the program that does harm."""
+    """Return the program that does harm."""
+    if place := os.environ.get(HOSTILE):
+        return Path(place)
     source = Path(__file__).with_name("data") / "hostile.c"
-    path = tmp_path_factory.mktemp("hostile") / "built"
-    flags = ["-g", "-O1", "-fno-omit-frame-pointer", "-pthread", "-static"]
-    subprocess.run(["cc", *flags, source, "-o", path], check=True)
-    return path
+    return build(source, tmp_path_factory.mktemp("hostile") / "built")
 
 
 @pytest.fixture
@@ -70,16 +73,39 @@ def instances() -> list[str]:
     return sorted(path.name for path in folder.glob(f"{tracefs.PREFIX}*"))
 
 
-def start(*words: object, **more: Any) -> "subprocess.Popen[bytes]":
+def start(*words: object) -> "subprocess.Popen[bytes]":
+    """Start the command line in a process of its own, which does without a start of Python."""
+    command = [os.fsdecode(_word(word)) for word in words]
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "ceasefire", *map(os.fsdecode, map(_word, words))],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "cli")},
+        ["ceasefire"],
+        preexec_fn=partial(_be_command, command),  # noqa: PLW1509 - there are no threads
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        **more,
+        # Python ignores SIGPIPE.
+        restore_signals=False,
     )
+
+
+def _be_command(words: list[str]) -> None:
+    """Run the command line in the child, and end with its status."""
+    status: object = 1
+    try:
+        # With a pipe among these the child tells the parent that the program runs.
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        sys.stdout, sys.stderr = map(_stream, (1, 2))
+        status = main(words)
+    except SystemExit as end:
+        status = end.code
+    finally:
+        sys.stdout.flush()
+        os._exit(status if isinstance(status, int) else 1)
+
+
+def _stream(number: int) -> io.TextIOWrapper:
+    raw = io.FileIO(number, "w", closefd=False)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", line_buffering=number == 2)
 
 
 def _word(word: object) -> bytes:
@@ -241,13 +267,18 @@ def test_events_faster_than_they_are_read(program: Path, output: Path) -> None:
     assert recorded(output)["calls"]["munmap"]["quiet"] > 1000
 
 
+SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL]
+
+
 @needs_tracing
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_signals_at_any_moment(number: signal.Signals, built: Path, tmp_path: Path) -> None:
-    for turn in range(8):
+    # Each at moments of its own.
+    for turn in range(SIGNALS.index(number), 16, len(SIGNALS)):
+        delay = 0.075 * turn
         output = tmp_path / f"{turn}"
         process = start("record", "-o", output, "--", built, "")
-        time.sleep(0.15 * turn)
+        time.sleep(delay)
         process.send_signal(number)
         _, err = process.communicate(timeout=LIMIT)
         # Python itself may be interrupted, before our first line.
@@ -255,7 +286,7 @@ def test_signals_at_any_moment(number: signal.Signals, built: Path, tmp_path: Pa
         assert b"internal error" not in err
         end = time.monotonic() + LIMIT
         while instances():
-            assert time.monotonic() < end, f"{number!r} after {0.15 * turn} s: {instances()}"
+            assert time.monotonic() < end, f"{number!r} after {delay} s: {instances()}"
             time.sleep(0.05)
         if output.exists():
             assert recorded(output)["kind"] == "ceasefire recording"

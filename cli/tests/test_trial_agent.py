@@ -72,16 +72,18 @@ def test_a_run_has_what_its_mode_says_and_nothing_else(
     kernel: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if what has started us had everything.
-    has = {"fpr": True, "latr": True, "sharers": True}
-    for name in ("latr", "sharers"):
+    has = {"fpr": True, "latr": True, "sharers": True, "abis": True}
+    for name in ("latr", "sharers", "abis"):
         (kernel / "sysfs" / name).mkdir()
         (kernel / "sysfs" / name / "enabled").write_text("[never] ask always\n")
     monkeypatch.setattr(prctl, "available", lambda: True)
     monkeypatch.setattr(prctl, "lazy_available", lambda: True)
     monkeypatch.setattr(prctl, "sharers_available", lambda: True)
+    monkeypatch.setattr(prctl, "abis_available", lambda: True)
     monkeypatch.setattr(prctl, "set_auto", lambda limit: has.update(fpr=bool(limit)))
     monkeypatch.setattr(prctl, "set_lazy", lambda *, on: has.update(latr=on))
     monkeypatch.setattr(prctl, "set_sharers", lambda *, on: has.update(sharers=on))
+    monkeypatch.setattr(prctl, "set_abis", lambda *, on: has.update(abis=on))
     monkeypatch.setattr(copies, "obstacle", str)
     real, had = subprocess.Popen, []
 
@@ -90,12 +92,12 @@ def test_a_run_has_what_its_mode_says_and_nothing_else(
         return real(*words, **given)
 
     monkeypatch.setattr(subprocess, "Popen", start)
-    names = ["off", "sharers", "fpr+sharers", "latr+sharers", "latr"]
+    names = ["off", "sharers", "fpr+sharers", "latr+sharers+abis", "latr"]
     carried_out(capfd, "true", modes=names, rounds=2, limit=prctl.ALL, variables={})
     # Others come after what is last here: it leaves nothing.
     assert had == [*names, *names[1:], "off", *names[2:], "off", "sharers"]
     assert not any(has.values())
-    for name in ("latr", "sharers"):
+    for name in ("latr", "sharers", "abis"):
         assert (kernel / "sysfs" / name / "enabled").read_text() == "ask\n"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a guest is started with: options, kernel arguments, disks, the script inside."""
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from ceasefire import paths
 from ceasefire.errors import Failure, UsageError
 from ceasefire.sizes import parse_size
-from ceasefire.vm import command, emulator
+from ceasefire.vm import command, emulator, start
 from ceasefire.vm.spec import DiskSpec, GuestSpec, check_spec, parse_disk
 
 
@@ -124,14 +125,14 @@ def test_emulation_is_forced_and_multithreaded() -> None:
     words = words_of(GuestSpec())
     assert "--disable-kvm" in words
     assert value_after(words, "-accel") == "tcg,thread=multi"
-    assert {"pti=off", "no_timer_check"} <= set(words)
+    assert {"pti=off", "no_timer_check", "norandmaps"} <= set(words)
 
 
 def test_kvm_leaves_the_choice_to_virtme() -> None:
     words = words_of(GuestSpec(), "kvm")
     assert "--disable-kvm" not in words
     assert "-accel" not in words
-    assert not {"pti=off", "no_timer_check"} & set(words)
+    assert not {"pti=off", "no_timer_check", "norandmaps"} & set(words)
 
 
 def test_icount_is_single_threaded() -> None:
@@ -215,3 +216,33 @@ def test_build_directory_can_be_chosen(root: Path, monkeypatch: pytest.MonkeyPat
         [root / "scripts" / "paths"], capture_output=True, text=True, timeout=30, check=True
     )
     assert str(paths.build_dir()) == done.stdout.strip() == "/some/where"
+
+
+@pytest.mark.parametrize("busybox", [True, False])
+def test_stand_ins_are_valid_shell(
+    busybox: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "_BUSYBOX", tmp_path / ("folder" if busybox else "nosuch"))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert start.path_for_init(folder, tmpfiles=False) == [f"PATH={folder}/programs"]
+    programs = sorted((folder / "programs").iterdir())
+    assert [program.name for program in programs] == ["systemd-tmpfiles", "udevadm"]
+    for program in programs:
+        assert os.access(program, os.X_OK)
+        subprocess.run(["sh", "-n", program], check=True, timeout=30)
+        assert (f"{folder} mkdir" in program.read_text()) == busybox
+    subprocess.run(["sh", programs[1], "trigger"], check=True, timeout=30)
+
+
+def test_services_have_the_real_tmpfiles(tmp_path: Path) -> None:
+    start.path_for_init(tmp_path, tmpfiles=True)
+    assert [program.name for program in (tmp_path / "programs").iterdir()] == ["udevadm"]
+
+
+@pytest.mark.parametrize("name", ["a b", "a'b", "a:b"])
+def test_path_that_needs_quotes_is_left_out(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    assert start.path_for_init(folder, tmpfiles=True) == []
+    assert not list(folder.iterdir())

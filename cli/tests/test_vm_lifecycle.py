@@ -96,7 +96,11 @@ def test_a_deaf_guest_is_killed(
 ) -> None:
     monkeypatch.setattr("ceasefire.vm.guest._KILL_WAIT", 0.5)
     fake_guest("trap '' TERM; echo $$ >$PIDFILE; while :; do sleep 0.1; done")
-    assert run_guest(GuestSpec(accel="tcg", timeout=1.0), ["x"]).timed_out
+    # On a busy machine it has not begun when its time is up.
+    for limit in (1.0, 10.0, 100.0):
+        assert run_guest(GuestSpec(accel="tcg", timeout=limit), ["x"]).timed_out
+        if (empty_build / "pid").exists():
+            break
     assert not is_alive(int((empty_build / "pid").read_text()))
 
 
@@ -160,8 +164,8 @@ def test_interruption_while_it_is_started_leaves_nothing(
 def test_killed_outright_leaves_no_process_and_the_next_run_sweeps(
     fake_guest: FakeGuest, empty_build: Path, root: Path
 ) -> None:
-    setpriv = "setpriv --pdeathsig KILL -- sleep 600"
-    fake_guest(f"{setpriv} & echo $! >$PIDFILE; wait")
+    # It is known only when it would end with its parent.
+    fake_guest("setpriv --pdeathsig KILL -- sh -c 'echo $$ >$PIDFILE; exec sleep 600' & wait")
     process = subprocess.Popen(
         [sys.executable, "-m", "ceasefire", "vm", "--accel", "tcg", "--", "true"],
         env={**os.environ, "PYTHONPATH": str(root / "cli")},

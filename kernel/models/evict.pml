@@ -9,7 +9,7 @@
  * removes the entry in the end, each under the lock of the page table. Frames may
  * have no room for a tag, and the process may get its context late.
  *
- * Follows __fpr_young_cleared(), __fpr_evicted() and cf_ctx_create().
+ * Follows __cf_young_cleared(), __fpr_evicted() and cf_ctx_create().
  */
 #ifdef LATE
 #define HAS_CONTEXT context
@@ -73,7 +73,7 @@ end:	do
 	od
 }
 
-/* ptep_test_and_clear_young() and __fpr_young_cleared(). */
+/* ptep_test_and_clear_young() and __cf_young_cleared(). */
 inline look() {
 #ifdef MUTATE_gen_early
 	gen = tlb_gen;

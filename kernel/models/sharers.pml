@@ -11,12 +11,17 @@
  *
  *   fill		count, canonical entry, mask, entry, count
  *   flush	entry changed, mask, asked, who is there, interrupts
+ *   mine	entry changed, mask; interrupts off: loaded, unconfined, flush
  *   withdrawal	canonical entry, count, mask, copies, flush, RCU
  *   leaving	entry, flush, mask
  *   switch	who is there, asked
  *
  * With MOVES the table is not freed: it goes to another address, where its entry changes
  * and nobody is asked, since nobody has used that, and comes back.
+ *
+ * With MINE the one that flushes is on a CPU that may run the process. If nobody else can hold
+ * the entry it flushes there, and neither asks nor counts (sharers_flush_mine()). With ALONE
+ * nobody takes the table away.
  *
  * Every step is seen by all at once; where the code has a barrier, a mutation that swaps
  * two steps shows what it is for. Follows arch/x86/mm/sharers.
@@ -58,6 +63,11 @@ typedef Request {
 	bool target[CPUS]
 };
 Request request[2];
+
+#ifdef MINE
+byte flushes_on;	/* the CPU that the flusher is on, from 1 */
+bool mine;		/* it has flushed there, for nobody else */
+#endif
 
 #define RUNS(c) (cpu[c].cr3 && !cpu[c].lazy && !cpu[c].off)
 #define ASKED(c) ((cpu[c].ipi[0] || cpu[c].ipi[1]) && !cpu[c].off)
@@ -213,6 +223,49 @@ inline switch_out(c) {
 	fi
 }
 
+/*
+ * sharers_flush_mine(), on any CPU: whoever was interrupted between the masks and this may be
+ * on another one. They are words, and each is read at once.
+ */
+inline flush_mine(c) {
+	byte other;
+
+	cpu[c].off = true;
+	d_step {
+#ifdef MUTATE_mine_unloaded
+		mine = true;
+#else
+		mine = cpu[c].cr3 && !cpu[c].lazy;
+#endif
+		for (other : 0 .. CPUS - 1) {
+#ifndef MUTATE_mine_noted
+			mine = mine && (other == c || !request[FLUSHER].target[other]);
+#endif
+#ifndef MUTATE_mine_unconfined
+			mine = mine && (other == c || !unconfined[other]);
+#endif
+			skip
+		}
+		other = 0
+	}
+	d_step {
+		if
+		/* Where the process is not loaded it flushes something else. */
+		:: mine && cpu[c].cr3 -> flush_local(c)
+		:: else -> skip
+		fi
+	}
+#ifdef MUTATE_mine_counts
+	d_step {
+		if
+		:: mine -> cpu[c].done = cpu[c].asked
+		:: else -> skip
+		fi
+	}
+#endif
+	d_step { cpu[c].off = false; flushes_on = 0 }
+}
+
 active [CPUS] proctype Cpus() {
 end:	do
 	:: ASKED(_pid) ->
@@ -229,6 +282,9 @@ end:	do
 #ifdef UNCONFINES
 	:: RUNS(_pid) && cpu[_pid].confined -> unconfine(_pid)
 	:: RUNS(_pid) && !cpu[_pid].confined -> confine(_pid)
+#endif
+#ifdef MINE
+	:: flushes_on == _pid + 1 -> flush_mine(_pid)
 #endif
 	:: RUNS(_pid) -> switch_out(_pid)
 	:: (!cpu[_pid].cr3 || cpu[_pid].lazy) && !cpu[_pid].off -> switch_in(_pid)
@@ -290,6 +346,40 @@ inline who(f, c) {
 	}
 }
 
+#ifdef MINE
+active proctype Flusher() {
+	byte c;
+
+#ifndef MUTATE_mine_masks_first
+	entry = false;
+#endif
+	d_step {
+		for (c : 0 .. CPUS - 1) {
+			request[FLUSHER].target[c] = mask[c]
+		}
+	}
+#ifdef MUTATE_mine_masks_first
+	entry = false;
+#endif
+	if
+	:: flushes_on = 1
+	:: flushes_on = CPUS
+	fi;
+	flushes_on == 0;
+	if
+	:: mine -> skip
+	:: else ->
+		d_step {
+			for (c : 0 .. CPUS - 1) {
+				request[FLUSHER].target[c] =
+					request[FLUSHER].target[c] || unconfined[c]
+			}
+		}
+		flush_range(FLUSHER, c)
+	fi;
+	promised = true
+}
+#else
 active proctype Flusher() {
 	byte c;
 
@@ -305,7 +395,9 @@ active proctype Flusher() {
 	promised = true
 #endif
 }
+#endif
 
+#ifndef ALONE
 active proctype Withdrawer() {
 	byte c;
 
@@ -345,3 +437,4 @@ active proctype Withdrawer() {
 	freed = true
 #endif
 }
+#endif

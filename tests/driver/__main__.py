@@ -30,7 +30,7 @@ from tests.driver.suites import Job, load, select
 
 _DETAIL_LINES = 30
 # Of a line that says why a case has failed; all of it stands further up.
-_LONGEST_REASON = 160
+_LONGEST_REASON = 300
 
 
 def main(argv: Sequence[str]) -> int:
@@ -95,20 +95,20 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
 
 
 def reason(case: Case) -> str:
-    """Return in a line why a case has failed: what pytest says, or what comes last."""
+    """Return in a line why a case has failed: how pytest begins to say it, or what comes last."""
     lines = [line.strip() for line in case.detail.splitlines() if line.strip()]
-    found = next((line[1:].strip() for line in lines if line.startswith("E ")), "")
-    text = found or (lines[-1] if lines else "")
+    found = [line[1:].strip() for line in lines if line.startswith("E ")][: host.REASON_LINES]
+    text = " ".join(found) or (lines[-1] if lines else "")
     return f": {shown(text)[:_LONGEST_REASON]}" if text else ""
 
 
 def table(took: Mapping[str, float], outcomes: Mapping[str, Outcome], elapsed: float) -> str:
-    """Return what each job took, the slowest first: seconds, guests that it booted.
+    """Return what each job took, the slowest last: seconds, guests that it booted.
 
     elapsed: seconds that all of it took.
     """
     lines = [f"{'seconds':>9} {'guests':>6}  job"]
-    for name in sorted(took, key=lambda name: -took[name]):
+    for name in sorted(took, key=took.__getitem__):
         lines.append(f"{took[name]:9.1f} {outcomes[name].boots:6}  {name}")
     boots = sum(outcome.boots for outcome in outcomes.values())
     lines.append(f"{sum(took.values()):9.1f} {boots:6}  all, some beside others")

@@ -118,6 +118,7 @@ def boot(job: Job, command: list[str], log: Path, stop: threading.Event) -> Gues
         environment=tuple(environment.items()),
         allow_log=job.allow_log,
         files=files_of(job, environment["PATH"], command),
+        tmpfiles=False,
     )
     name = "test-" + job.name.replace("/", "-")
     printed = bytearray()

@@ -13,7 +13,7 @@ from ceasefire import paths
 from ceasefire.errors import Interrupted
 from ceasefire.process_group import keep_nice, kill_group
 from ceasefire.vm.files import LIST, run_directory
-from tests.driver import ktap
+from tests.driver import ktap, priority
 from tests.driver.cases import PASS, SKIP, Case, Outcome, failed, passed
 from tests.driver.environment import ROOT, variables
 from tests.driver.suites import Job
@@ -21,6 +21,8 @@ from tests.driver.suites import Job
 _KILL_WAIT = 10.0
 _POLL = 0.5
 _SHOWN_LINES = 25
+# Of those in which pytest says why: a guest's complaint is in the second.
+REASON_LINES = 3
 
 
 def run(job: Job, log: Path, stop: threading.Event) -> Outcome:
@@ -53,9 +55,11 @@ def _execute(job: Job, log: Path, scratch: Path, stop: threading.Event) -> int |
     _meson_report().unlink(missing_ok=True)
     environment["JUNIT"] = str(scratch / "junit.xml")
     environment[LIST] = str(scratch / "logs")
+    command = ["sh", "-c", job.command]
+    spare = job.lane == "spare"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            ["sh", "-c", job.command],
+            priority.idle(command) if spare else command,
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -64,7 +68,10 @@ def _execute(job: Job, log: Path, scratch: Path, stop: threading.Event) -> int |
             start_new_session=True,
         )
         try:
-            keep_nice(process)
+            if spare:
+                priority.let_idle(process)
+            else:
+                keep_nice(process)
             return _wait(process, job.timeout, stop)
         finally:
             kill_group(process, _KILL_WAIT)
@@ -106,7 +113,7 @@ def junit_cases(text: str) -> list[Case]:
         skipped = node.find("skipped")
         if bad is not None:
             detail = (bad.text or bad.get("message") or "failed").strip()
-            cases.append(failed(name, _last_lines(detail)))
+            cases.append(failed(name, _reason_and_last_lines(detail)))
         elif skipped is not None:
             cases.append(Case(name, SKIP, skipped.get("message") or ""))
         else:
@@ -120,3 +127,13 @@ def _meson_report() -> Path:
 
 def _last_lines(text: str) -> str:
     return "\n".join(text.rstrip().split("\n")[-_SHOWN_LINES:])
+
+
+def _reason_and_last_lines(text: str) -> str:
+    """Shorten what pytest says of a failure, without losing where its reason begins."""
+    lines = text.split("\n")
+    reason = [line for line in lines if line.startswith("E ")][:REASON_LINES]
+    kept = lines[-(_SHOWN_LINES - len(reason)) :]
+    if len(lines) <= _SHOWN_LINES or not reason or reason[0] in kept:
+        return _last_lines(text)
+    return "\n".join([*reason, *kept])

@@ -89,7 +89,7 @@ def _trusting(job: Job, proven: Collection[str] | None = None) -> Job:
 
     def needs_none(mutation: Mutation) -> bool:
         trusted = proven is None or is_proven(mutation, proven)
-        return mutation.control == "always" and trusted
+        return mutation.control == "always" and trusted and not mutation.hangs
 
     pairs = (replace(m, control="damaged") if needs_none(m) else m for m in job.mutations)
     return replace(job, mutations=tuple(pairs))
@@ -180,8 +180,9 @@ def settle(
 
 def share(mutations: Sequence[Mutation], pending: Sequence[int]) -> list[int]:
     """Return the first of the pairs, as many as may share a guest."""
-    last = next((place for place, n in enumerate(pending) if mutations[n].damages), len(pending))
-    return list(pending[: last + 1])
+    # A test that was ended has not put back what it had set.
+    alone = (p for p, n in enumerate(pending) if mutations[n].damages or mutations[n].hangs)
+    return list(pending[: next(alone, len(pending)) + 1])
 
 
 def judge(mutation: Mutation, attempt: Attempt, timed_out: bool) -> Case:
@@ -261,7 +262,8 @@ def _command(job: Job, pending: Sequence[int]) -> Iterator[list[str]]:
         listing = scratch / "mutations"
         listing.write_text(
             "".join(
-                f"{n}\t{job.test_timeout}\t{job.mutations[n].control}\t"
+                f"{n}\t{job.test_timeout}\t"
+                f"{'timed' if job.mutations[n].hangs else job.mutations[n].control}\t"
                 f"{job.mutations[n].name}\t{job.mutations[n].test}\n"
                 for n in pending
             ),

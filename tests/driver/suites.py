@@ -17,7 +17,7 @@ KINDS = ("host", "guest")
 FORMATS = ("ktap", "tap", "pytest", "meson", "status")
 CONTROLS = ("always", "damaged", "never")
 CLASSES = ("freed", "owner", "cache", "space", "flushed", "table", "armed", "old")
-LANES = ("guests", "beside")
+LANES = ("guests", "beside", "waits", "spare")
 BUILD = "build"
 CATCHES = ("fail", "log", "crash", "timeout")
 
@@ -32,7 +32,8 @@ class Mutation:
     class of violation that an emulator which checks has to report, or unreported: why it reports
     none. Jobs on other emulators do not look; those on this one have to say one of both.
     damages: it may damage the kernel in ways that the kernel does not notice, so that the next pair
-    needs a fresh guest.
+    needs a fresh guest. hangs: the test waits for what never comes, so it gets no more than ten
+    times what it has taken unmutated in the same guest, which is then as if it were damaged.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Mutation:
     reported: str = ""
     unreported: str = ""
     damages: bool = False
+    hangs: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Job:
     files: boot from memory, with busybox and these programs on PATH only.
     emulator, check, cpu, qemu_args: which QEMU, properties of its checker, CPU model, more words
     for QEMU; see `ceasefire vm`.
-    lane: of one lane no two jobs run at a time, see lanes. control: the job whose passes stand for
+    lane: what may run at the same time, see lanes. control: the job whose passes stand for
     the control runs of these mutations. after: builds that a host job waits for.
     silence: seconds without a sign of life after which its guest is dead.
     """
@@ -190,6 +192,8 @@ def _job(path: Path, table: dict[str, Any]) -> Job:
         raise UsageError(f"{where}: a host job needs a command")
     if job.lane not in LANES:
         raise UsageError(f"{where}: the lane is one of {', '.join(LANES)}")
+    if job.lane == "spare" and job.kind != "host":
+        raise UsageError(f"{where}: a guest does not live from spare time: lane beside")
     if job.after and job.kind != "host":
         raise UsageError(f"{where}: after is for host jobs; a guest waits for its kernel")
     if job.control and not job.mutations:
@@ -212,6 +216,8 @@ def _mutation(where: str, table: dict[str, Any]) -> Mutation:
         raise UsageError(f"{where}: mutation {table.get('name', '')}: {error}") from None
     if mutation.control not in CONTROLS:
         raise UsageError(f"{where}: mutation {mutation.name}: control is of {', '.join(CONTROLS)}")
+    if mutation.hangs and (mutation.control != "always" or "timeout" not in mutation.catch):
+        raise UsageError(f"{where}: mutation {mutation.name}: hangs needs control and a timeout")
     if mutation.reported and mutation.reported not in CLASSES:
         raise UsageError(f"{where}: mutation {mutation.name}: reported is of {', '.join(CLASSES)}")
     if mutation.reported and mutation.unreported:

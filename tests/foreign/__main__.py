@@ -31,7 +31,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--brief", action="store_true", help="run without it only what complains with it"
     )
-    parser.add_argument("--with", dest="arm", default="fpr", help="fpr (default), latr or sharers")
+    known = ", ".join(arm.name for arm in arms.ARMS)
+    parser.add_argument("--with", dest="arm", default="fpr", help=f"{known} (default: fpr)")
     parser.add_argument("suite", help="mm-selftests or stress-ng")
     parser.add_argument("test", nargs="*", help="some of its tests (default: all)")
     args = parser.parse_intermixed_args(argv)

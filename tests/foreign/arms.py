@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The arms of a comparison: the mechanisms that can be forced on for programs that know of none.
 
-FPR is asked for by a program that becomes the one under test, fpr_force. LATR and Sharers are for
-all programs that are executed while their switch says `always`, so that is set for the time of a
-run. A program without threads has nothing of Sharers.
+FPR is asked for by a program that becomes the one under test, fpr_force. The others are for all
+programs that are executed while their switch says `always`, so that is set for the time of a run.
+A program without threads has nothing of Sharers and ABIS.
 """
 
 import shutil
@@ -89,6 +89,13 @@ ARMS = (
             "sharers_flush_all",
             "sharers_unconfine",
         ),
+        always="always",
+        mapping=False,
+    ),
+    Arm(
+        modes.ABIS,
+        "abis_uncached",
+        ("abis_uncached", "abis_none", "abis_some", "abis_all", "abis_cached_young"),
         always="always",
         mapping=False,
     ),

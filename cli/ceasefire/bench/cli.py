@@ -6,7 +6,9 @@ use instead, interleaved in the same boot. munmap runs the five thread mixes of 
 MAP_FPR and without it. instructions counts what one mmap-read-munmap cycle costs the kernel.
 idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast as one without it,
 beside-cost that a program is as fast beside one that uses FPR as beside one that does not.
-sharers-cost counts what page tables of each CPU's own cost that CPU.
+sharers-cost counts what page tables of each CPU's own cost that CPU, morsels what morsels take
+beside other shared memory. morsel-shootdowns counts who is interrupted when scattered pages of a
+morsel are taken.
 bound checks for how long what a lazy process unmaps can be used, and how much memory waits.
 report shows results again; keep makes them small enough for the repository.
 
@@ -24,10 +26,12 @@ from ceasefire.bench.verbs import (
     catalog,
     instructions,
     keep,
+    morsels,
     munmap,
     run,
     sharers,
     show,
+    vectors,
 )
 
 
@@ -75,6 +79,16 @@ KINDS = {
         sharers.add_arguments,
         sharers.main,
         "what page tables of each CPU's own cost that CPU",
+    ),
+    "morsels": Kind(
+        morsels.add_arguments,
+        morsels.main,
+        "morsels beside other shared memory, in instructions",
+    ),
+    "morsel-shootdowns": Kind(
+        vectors.add_arguments,
+        vectors.main,
+        "who is interrupted when scattered pages of a morsel are taken",
     ),
     "bound": Kind(
         bound.add_arguments,

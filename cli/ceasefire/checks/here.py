@@ -13,6 +13,7 @@ from ceasefire.errors import Failure
 from ceasefire.launch import prctl, preload
 from ceasefire.text import lines_of
 
+_MORSELS = Path("/sys/kernel/mm/ceasefire/morsel/enabled")
 _TRIAL_LIMIT = 30.0
 _VMSTAT_FIX = "build the kernel with CONFIG_DEBUG_TLBFLUSH=y"
 
@@ -45,6 +46,7 @@ def checks() -> list[Check]:
         ),
         preload_check(needed=not switch),
         *(_other(m) for m in modes.MECHANISMS if m != modes.FPR),
+        _morsels(),
         *services.checks(),
     ]
     return found
@@ -61,6 +63,17 @@ def _other(mechanism: modes.Mechanism) -> Check:
     found, _, fix = mechanism.obstacle().partition(": ")
     whom = "on for all programs" if mechanism.for_all() else "on for programs that ask"
     return check(name, not found, f"{whom}, but {found}" if found else whom, fix, needed=False)
+
+
+def _morsels() -> Check:
+    """Check whether programs may make morsels; no mechanism that others get without asking."""
+    try:
+        state = _MORSELS.read_text(encoding="ascii").strip()
+    except OSError:
+        return check("morsels", False, "not there", "comes with the kernel", needed=False)
+    on = "[never]" not in state
+    whom = "on for programs that ask" if on else "off"
+    return check("morsels", on, whom, f"echo ask > {_MORSELS}", needed=False)
 
 
 def _tag_memory(there: bool) -> Check:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What makes an unchanged program ask for a mechanism; chosen for `ceasefire run` and `try`.
 
-LATR and Sharers have a switch of the kernel, see prctl.py. For FPR there are two ways. The kernel's
-switch, prctl(PR_FPR), reaches every program, but knows no paths. The preload library knows paths,
-but reaches only what the dynamic linker loads.
+LATR, Sharers and ABIS have a switch of the kernel, see prctl.py. For FPR there are two ways. The
+kernel's switch, prctl(PR_FPR), reaches every program, but knows no paths. The preload library
+knows paths, but reaches only what the dynamic linker loads.
 """
 
 import argparse
@@ -25,6 +25,7 @@ class Activation:
     limit: for prctl.set_auto(), 0 for a program without FPR; None without the switch.
     lazy: for prctl.set_lazy(); None without the switch.
     sharers: for prctl.set_sharers(); None without the switch.
+    abis: for prctl.set_abis(); None without the switch.
     variables: of its environment.
     text: what treats which mappings, for the user.
     """
@@ -33,6 +34,7 @@ class Activation:
     limit: int | None = None
     lazy: bool | None = None
     sharers: bool | None = None
+    abis: bool | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -79,15 +81,22 @@ def without(args: argparse.Namespace, mode: str, *, switch: bool) -> Activation:
     return Activation("no mapping is treated", limit=0 if switch else None)
 
 
-def of_process(how: Activation, *, lazy: bool | None, sharers: bool | None) -> Activation:
+def of_process(
+    how: Activation,
+    *,
+    lazy: bool | None,
+    sharers: bool | None,
+    abis: bool | None = None,
+) -> Activation:
     """Return the same with what a process as a whole has or has not."""
     texts = [
         *(["munmap is lazy"] if lazy else []),
         *(["flushes go to CPUs that have used what is flushed"] if sharers else []),
+        *(["flushes are for what a CPU can have"] if abis else []),
     ]
     if how.limit or how.variables or not texts:
         texts.insert(0, how.text)
-    return replace(how, text=", ".join(texts), lazy=lazy, sharers=sharers)
+    return replace(how, text=", ".join(texts), lazy=lazy, sharers=sharers, abis=abis)
 
 
 def check_context(context: str | None, mode: Mode) -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""prctl(PR_FPR), prctl(PR_LATR) and prctl(PR_SHARERS): the kernel's switches for process trees.
+"""prctl(PR_FPR), PR_LATR, PR_SHARERS and PR_ABIS: the kernel's switches for process trees.
 
 The first makes them recycle their file mappings, the second makes their munmap() lazy, the third
-sends their flushes to CPUs that have used what is flushed. What is set holds for this process and
+sends their flushes to CPUs that have used what is flushed, the fourth sends them only for what a
+CPU can have. What is set holds for this process and
 what it forks and executes from then on, until a program gains privileges. The numbers are those of
 uapi/linux/ceasefire.h; a unit test compares them.
 """
@@ -22,6 +23,9 @@ PR_LATR_GET = 2
 PR_SHARERS = 0x53485253
 PR_SHARERS_SET = 1
 PR_SHARERS_GET = 2
+PR_ABIS = 0x41424953
+PR_ABIS_SET = 1
+PR_ABIS_GET = 2
 # As a limit: files of any size.
 ALL: int = 2 ** (8 * ctypes.sizeof(ctypes.c_ulong)) - 1
 
@@ -126,8 +130,37 @@ def sharers_available() -> bool:
     return True
 
 
+def set_abis(*, on: bool) -> None:
+    """Flush from now on only for what a CPU can have, or as ever.
+
+    Raises OSError: EINVAL on a kernel without it, EPERM while it is switched off, ENOMEM.
+    """
+    _call(PR_ABIS, PR_ABIS_SET, on)
+
+
+def has_abis() -> bool:
+    """Say whether that is so. Raises OSError: EINVAL on a kernel without it."""
+    on = ctypes.c_uint()
+    _call(PR_ABIS, PR_ABIS_GET, ctypes.addressof(on))
+    return bool(on.value)
+
+
+def abis_available() -> bool:
+    """Say whether the running kernel has that switch, and nobody forbids it to us."""
+    try:
+        has_abis()
+    except OSError:
+        return False
+    return True
+
+
 def _call(option: int, operation: int, argument: int) -> None:
     if _prctl(option, operation, argument, 0, 0) != 0:
         number = ctypes.get_errno()
-        name = {PR_FPR: "PR_FPR", PR_LATR: "PR_LATR", PR_SHARERS: "PR_SHARERS"}[option]
+        name = {
+            PR_FPR: "PR_FPR",
+            PR_LATR: "PR_LATR",
+            PR_SHARERS: "PR_SHARERS",
+            PR_ABIS: "PR_ABIS",
+        }[option]
         raise OSError(number, f"prctl({name}): {os.strerror(number)}")

@@ -46,6 +46,12 @@ _NAMES = {
     "sharers_fill_race": ("", "Regions that were gone before a CPU had noted them"),
     "sharers_leave": ("", "Regions that a CPU does not use any more"),
     "sharers_unconfine": ("", "Times that a CPU went on without notes"),
+    "abis_none": ("", "Flushes that fell away as no CPU could have what was changed"),
+    "abis_some": ("", "Flushes that were for fewer entries for that reason"),
+    "abis_all": ("", "Flushes for all that was changed, of programs with ABIS"),
+    "abis_uncached": ("", "Entries that were changed and that no CPU could have"),
+    "abis_born": ("", "Entries made for pages that nobody had asked for"),
+    "abis_cleaned": ("", "Entries that were flushed for and stayed"),
 }
 
 # A flush that was skipped is a debt; these are flushes that paid for all debts of a process.

@@ -25,6 +25,7 @@ _OPTIONS: dict[str, Callable[[Activation], str]] = {
     modes.FPR.name: lambda how: f"--fpr={how.limit:#x}" if how.limit else "",
     modes.LATR.name: lambda how: "--latr" if how.lazy else "",
     modes.SHARERS.name: lambda how: "--sharers" if how.sharers else "",
+    modes.ABIS.name: lambda how: "--abis" if how.abis else "",
 }
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Makes the drop-in of a service: what it says, or why there cannot be one.
 
-LATR, Sharers and FPR of all files are asked for by the launcher in front of each program, so these
-services may be static, sandboxed or of any language. FPR of some files takes the preload library,
-which the drop-in puts into the environment.
+LATR, Sharers, ABIS and FPR of all files are asked for by the launcher in front of each program, so
+these services may be static, sandboxed or of any language. FPR of some files takes the preload
+library, which the drop-in puts into the environment.
 """
 
 import argparse
@@ -136,8 +136,9 @@ def _how(
         )
     else:
         how = activation.without(args, mode.name, switch=False)
-    lazy, sharers = (m in mode.mechanisms for m in (modes.LATR, modes.SHARERS))
-    return activation.of_process(how, lazy=lazy, sharers=sharers)
+    wished = (m in mode.mechanisms for m in (modes.LATR, modes.SHARERS, modes.ABIS))
+    lazy, sharers, abis = wished
+    return activation.of_process(how, lazy=lazy, sharers=sharers, abis=abis)
 
 
 def _environment(unit: Unit) -> dict[str, str]:

@@ -75,6 +75,7 @@ class Agent:
         self._switch = prctl.available()
         self._lazy = prctl.lazy_available()
         self._sharers = prctl.sharers_available()
+        self._abis = prctl.abis_available()
         self._first = ""
         self._told = False
 
@@ -140,6 +141,8 @@ class Agent:
             prctl.set_lazy(on=modes.LATR in mode.mechanisms)
         if self._sharers:
             prctl.set_sharers(on=modes.SHARERS in mode.mechanisms)
+        if self._abis:
+            prctl.set_abis(on=modes.ABIS in mode.mechanisms)
 
     def _compare(self, status: int) -> str:
         """Return the digest of the output; tell about the first that is another one."""

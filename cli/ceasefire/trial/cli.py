@@ -72,6 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="off,sharers",
         help="the same as --modes off,sharers",
     )
+    parser.add_argument(
+        "--abis",
+        dest="modes",
+        action="store_const",
+        const="off,abis",
+        help="the same as --modes off,abis",
+    )
     activation.add_arguments(parser)
     add(
         "--data",

@@ -36,19 +36,24 @@ _LOG_ARGS = (
 # virtme's own words and a cache: a guest starts in two thirds of the time. What changes on the
 # host while a guest runs may be seen as it was.
 _ROOT_ARGS = ("rootflags=version=9p2000.L,trans=virtio,access=any,msize=524288,cache=loose",)
-# Each device costs time when udev greets it; a disk asks for what it needs. One process of udev is
-# done with them sooner than several.
+# Each device costs time; a disk asks for what it needs. Where udev greets them after all (see
+# start.py), one process of it is done sooner than several.
 _DEVICE_ARGS = ("loop.max_loop=0", "brd.rd_nr=0", "udev.children_max=1")
 # An emulated CPU is slow and shares the host's; 21 s without a grace period or a switch are no bug
 # there. A timer that the host's load delays is not a broken one.
 # Each CPU would measure its speed for up to a second; with the time-stamp counter of any host
-# this is near enough.
+# this is near enough. All emulated CPUs have the same counter, but with several packages the kernel
+# would not believe it, and ask a slow timer each time that it wants to know what time it is.
+# QEMU translates a program anew for each address that it is loaded at: without random addresses a
+# process starts and ends in half the time.
 _TCG_ARGS = (
     "pti=off",
     "rcupdate.rcu_cpu_stall_timeout=120",
     "watchdog_thresh=60",
     "lpj=10000000",
+    "tsc=reliable",
     "no_timer_check",
+    "norandmaps",
 )
 # Where a guest that hangs is given up its kernel says so in less than a minute.
 _PULSE_ARGS = ("watchdog_thresh=20", "rcupdate.rcu_cpu_stall_timeout=45")

@@ -33,6 +33,7 @@ from ceasefire.vm.command import (
 from ceasefire.vm.files import new_log, run_directory
 from ceasefire.vm.pulse import Pulse
 from ceasefire.vm.spec import GuestSpec, check_spec
+from ceasefire.vm.start import path_for_init
 from ceasefire.vm.streams import LOG_LIMIT, OUTPUT_LIMIT, Pump, Sink, Watched
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TERM", "NO_COLOR")
@@ -159,6 +160,9 @@ def _boot(
                 (directory / "modules.cpio").write_bytes(initramfs.loader(modules))
                 initrd = ("-initrd", f"{RUN}/modules.cpio")
                 spec = replace(spec, qemu_args=initrd + spec.qemu_args)
+            quick = path_for_init(directory, tmpfiles=spec.tmpfiles)
+            # What the user asks for comes last, so that it wins.
+            spec = replace(spec, append=(*quick, *spec.append))
             words = virtme_command(spec, spec.accel, script, qemu, visible)
         out, err = bytearray(), bytearray()
         streams = Streams(sinks[0] or out.extend, sinks[1] or err.extend, log, messages, limit)

@@ -39,6 +39,7 @@ class GuestSpec:
     files: boot from memory, with these and busybox instead of the host's file tree (initramfs.py).
     silence: the guest gives signs of life, and is given up after so many seconds without one, or
     when its kernel says that it hangs (pulse.py). 0: wait until the time is up.
+    tmpfiles: /run and /var have what services expect there (start.py).
     """
 
     kernel: str = "run"
@@ -58,6 +59,7 @@ class GuestSpec:
     allow_log: tuple[str, ...] = field(default=())
     files: tuple[Path, ...] = ()
     silence: float = 0.0
+    tmpfiles: bool = True
 
     def with_disks(self, *disks: DiskSpec) -> "GuestSpec":
         """Return the same guest with more disks."""

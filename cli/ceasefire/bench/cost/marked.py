@@ -24,7 +24,7 @@ KERNEL = "run"
 _COUNT = struct.Struct("<Q")
 
 
-def count(words: Sequence[str], kind: str, cpus: int) -> list[dict[str, Any]]:
+def count(words: Sequence[str], kind: str, cpus: int, memory: str = "1G") -> list[dict[str, Any]]:
     """Run a program with marks in a guest; return its lines of a kind, with `instructions`."""
     plugin = programs.find("steps-plugin.so")
     with tempfile.TemporaryDirectory(dir=paths.runs_dir()) as run:
@@ -32,6 +32,7 @@ def count(words: Sequence[str], kind: str, cpus: int) -> list[dict[str, Any]]:
         spec = GuestSpec(
             kernel=KERNEL,
             cpus=cpus,
+            memory=memory,
             icount=True,
             accel="tcg",
             timeout=GUEST_LIMIT,

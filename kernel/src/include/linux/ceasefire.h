@@ -14,8 +14,10 @@
 #ifndef _LINUX_CEASEFIRE_H
 #define _LINUX_CEASEFIRE_H
 
+#include <linux/ceasefire_abis.h>
 #include <linux/ceasefire_exit.h>
 #include <linux/ceasefire_free.h>
+#include <linux/ceasefire_morsel.h>
 #include <linux/ceasefire_place.h>
 #include <linux/ceasefire_reclaim.h>
 #include <linux/ceasefire_recycle.h>
@@ -28,6 +30,13 @@ static inline void ceasefire_tick(void)
 {
 	cf_tick();
 	sharers_tick();
+}
+
+/* copy_mm(): one more thread is made that runs in @mm, or a child by vfork() */
+static inline void ceasefire_thread(struct mm_struct *mm, bool vfork)
+{
+	sharers_thread(mm, vfork);
+	abis_thread(mm, vfork);
 }
 
 #endif /* _LINUX_CEASEFIRE_H */

@@ -74,8 +74,17 @@
 	E(FPR_LEAVE_FLUSH,		"fpr_leave_flush")
 
 /* Of each node, not only counted up: pages that wait in pools. */
-#define CEASEFIRE_NODE_STAT_ITEMS	NR_FPR_PARKED,
-#define CEASEFIRE_NODE_STAT_NAMES	"nr_fpr_parked",
+#define CEASEFIRE_NODE_STAT_ITEMS	NR_FPR_PARKED, CEASEFIRE_MORSEL_STAT_ITEMS
+#define CEASEFIRE_NODE_STAT_NAMES	"nr_fpr_parked", CEASEFIRE_MORSEL_STAT_NAMES
+
+/* Pages of memory objects with page tables of their own. */
+#ifdef CONFIG_CEASEFIRE_MORSEL
+#define CEASEFIRE_MORSEL_STAT_ITEMS	NR_MORSEL_PAGES,
+#define CEASEFIRE_MORSEL_STAT_NAMES	"nr_morsel_pages",
+#else
+#define CEASEFIRE_MORSEL_STAT_ITEMS
+#define CEASEFIRE_MORSEL_STAT_NAMES
+#endif
 
 /* Of each memory control group: those that it pays for; mm/ceasefire/charge.c. */
 #define CEASEFIRE_MEMCG_COUNTERS	atomic_long_t cf_parked
@@ -138,17 +147,43 @@
 #define CEASEFIRE_SHARERS_EVENTS(E)
 #endif
 
+#ifdef CONFIG_CEASEFIRE_ABIS
+#define CEASEFIRE_ABIS_EVENTS(E)					\
+	/* flushes: fell away, for fewer entries, as ever */		\
+	E(ABIS_NONE,			"abis_none")			\
+	E(ABIS_SOME,			"abis_some")			\
+	E(ABIS_ALL,			"abis_all")			\
+	/* entries that were changed: in no TLB, or why they may be */	\
+	E(ABIS_UNCACHED,		"abis_uncached")		\
+	E(ABIS_CACHED_YOUNG,		"abis_cached_young")		\
+	E(ABIS_CACHED_STALE,		"abis_cached_stale")		\
+	E(ABIS_CACHED_DISABLED,		"abis_cached_disabled")		\
+	E(ABIS_CACHED_NOTIFIER,		"abis_cached_notifier")		\
+	E(ABIS_CACHED_PENDING,		"abis_cached_pending")		\
+	E(ABIS_CACHED_UNTRACKED,	"abis_cached_untracked")	\
+	E(ABIS_CACHED_VENDOR,		"abis_cached_vendor")		\
+	E(ABIS_CACHED_SPECIAL,		"abis_cached_special")		\
+	E(ABIS_CACHED_LOCKED,		"abis_cached_locked")		\
+	/* entries without an accessed bit: new ones, flushed ones */	\
+	E(ABIS_BORN,			"abis_born")			\
+	E(ABIS_CLEANED,			"abis_cleaned")
+#else
+#define CEASEFIRE_ABIS_EVENTS(E)
+#endif
+
 #define CEASEFIRE_VM_EVENT_ITEM(item, name)	item,
 #define CEASEFIRE_VM_EVENT_NAME(item, name)	name,
 
 #define CEASEFIRE_VM_EVENT_ITEMS					\
 	CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_ITEM)			\
 	CEASEFIRE_LATR_EVENTS(CEASEFIRE_VM_EVENT_ITEM)			\
-	CEASEFIRE_SHARERS_EVENTS(CEASEFIRE_VM_EVENT_ITEM)
+	CEASEFIRE_SHARERS_EVENTS(CEASEFIRE_VM_EVENT_ITEM)		\
+	CEASEFIRE_ABIS_EVENTS(CEASEFIRE_VM_EVENT_ITEM)
 #define CEASEFIRE_VM_EVENT_NAMES					\
 	CEASEFIRE_VM_EVENTS(CEASEFIRE_VM_EVENT_NAME)			\
 	CEASEFIRE_LATR_EVENTS(CEASEFIRE_VM_EVENT_NAME)			\
-	CEASEFIRE_SHARERS_EVENTS(CEASEFIRE_VM_EVENT_NAME)
+	CEASEFIRE_SHARERS_EVENTS(CEASEFIRE_VM_EVENT_NAME)		\
+	CEASEFIRE_ABIS_EVENTS(CEASEFIRE_VM_EVENT_NAME)
 
 #else
 

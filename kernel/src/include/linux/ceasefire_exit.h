@@ -176,12 +176,69 @@ static inline void sharers_exit_end(struct mm_struct *mm) { }
 
 #endif /* CONFIG_CEASEFIRE_SHARERS */
 
+#ifdef CONFIG_CEASEFIRE_DEBUG
+bool __cf_fork_fails(void);
+
+/*
+ * mm_init(): shall it fail here, where the new address space still has what it has copied
+ * from its parent?
+ */
+static inline bool ceasefire_fork_fails(void)
+{
+	return __cf_fork_fails();
+}
+#else
+#define ceasefire_fork_fails()	false
+#endif
+
+#ifdef CONFIG_CEASEFIRE_ABIS
+
+int abis_prctl(unsigned long operation, unsigned long arg3,
+	       unsigned long arg4, unsigned long arg5);
+void __abis_exec(struct mm_struct *mm);
+void __abis_exec_secure(struct mm_struct *mm);
+void __abis_thread(struct mm_struct *mm);
+
+/* What prctl() has set for the process goes on. */
+static inline void abis_mm_init(struct mm_struct *mm)
+{
+	mm->context.abis = current->mm && READ_ONCE(current->mm->context.abis);
+}
+
+static inline void abis_exec_secure(struct mm_struct *mm)
+{
+	if (unlikely(mm->context.abis))
+		__abis_exec_secure(mm);
+}
+
+static inline void abis_exec(struct mm_struct *mm)
+{
+	__abis_exec(mm);
+}
+
+/* copy_mm(): one more thread is made; the parent of one by vfork() sleeps meanwhile. */
+static inline void abis_thread(struct mm_struct *mm, bool vfork)
+{
+	if (unlikely(READ_ONCE(mm->context.abis)) && !vfork)
+		__abis_thread(mm);
+}
+
+#else
+
+static inline void abis_mm_init(struct mm_struct *mm) { }
+static inline void abis_exec_secure(struct mm_struct *mm) { }
+static inline void abis_exec(struct mm_struct *mm) { }
+static inline void abis_thread(struct mm_struct *mm, bool vfork) { }
+
+#endif /* CONFIG_CEASEFIRE_ABIS */
+
 /* mm_init() */
 static inline void ceasefire_mm_init(struct mm_struct *mm)
 {
 	cf_mm_init(mm);
 	fpr_mm_init(mm);
 	sharers_mm_init(mm);
+	abis_mm_init(mm);
 }
 
 /* exit_mmap(), at its end. */
@@ -196,6 +253,7 @@ static inline void ceasefire_exec_secure(struct mm_struct *mm)
 {
 	fpr_exec_secure(mm);
 	sharers_exec_secure(mm);
+	abis_exec_secure(mm);
 }
 
 /* begin_new_exec(): each program gets what root wants all of them to have. */
@@ -203,6 +261,7 @@ static inline void ceasefire_exec(struct mm_struct *mm)
 {
 	latr_exec(mm);
 	sharers_exec(mm);
+	abis_exec(mm);
 }
 
 #endif /* _LINUX_CEASEFIRE_EXIT_H */

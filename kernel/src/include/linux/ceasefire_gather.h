@@ -32,6 +32,9 @@ static inline void cf_gather_init(struct mmu_gather *tlb)
 {
 	tlb->cf_marked = 0;
 	tlb->cf_unsafe = CF_SAFE;
+#ifdef CONFIG_CEASEFIRE_ABIS
+	tlb->abis_left = 0;
+#endif
 }
 
 /* vms_clear_ptes(): may this gather skip its flush? */
@@ -155,5 +158,70 @@ static inline bool sharers_gather_nested(struct mmu_gather *tlb)
 #define sharers_gather_nested(tlb) false
 
 #endif /* CONFIG_CEASEFIRE_SHARERS */
+
+#ifdef CONFIG_CEASEFIRE_ABIS
+
+bool __abis_gather_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
+			    pte_t pte, unsigned int nr);
+bool __abis_protect_uncached(struct mmu_gather *tlb,
+			     struct vm_area_struct *vma, pte_t pte);
+void __abis_gather_flush(struct mmu_gather *tlb);
+
+/*
+ * zap_present_folio_ptes(): as get_and_clear_full_ptes(), but that both bits of use are
+ * collected, each for itself.
+ */
+static inline pte_t abis_clear_ptes(struct mm_struct *mm, unsigned long addr,
+				    pte_t *ptep, unsigned int nr, int full)
+{
+	pte_t pte = ptep_get_and_clear_full(mm, addr, ptep, full), other;
+
+	while (--nr) {
+		ptep++;
+		addr += PAGE_SIZE;
+		other = ptep_get_and_clear_full(mm, addr, ptep, full);
+		if (pte_dirty(other))
+			pte = pte_mkdirty(pte);
+		pte = abis_merge_use(pte, other);
+	}
+	return pte;
+}
+
+/* The entries that were just cleared are in no TLB: nothing to be flushed for them. */
+static inline bool abis_gather_uncached(struct mmu_gather *tlb,
+					struct vm_area_struct *vma, pte_t pte,
+					unsigned int nr)
+{
+	return abis_on(tlb->mm) && __abis_gather_uncached(tlb, vma, pte, nr);
+}
+
+/* change_pte_range(): the same for an entry that gets other rights. */
+static inline bool abis_protect_uncached(struct mmu_gather *tlb,
+					 struct vm_area_struct *vma, pte_t pte)
+{
+	return abis_on(tlb->mm) && __abis_protect_uncached(tlb, vma, pte);
+}
+
+/* tlb_flush_mmu_tlbonly(), before it looks whether there is anything to flush. */
+static inline void abis_gather_flush(struct mmu_gather *tlb)
+{
+	if (abis_on(tlb->mm))
+		__abis_gather_flush(tlb);
+}
+
+/* The same where the entry, @pte, is nobody's concern otherwise. */
+#define abis_clear_anon_ptes(pte, mm, addr, ptep, nr, full) \
+	abis_clear_ptes(mm, addr, ptep, nr, full)
+
+#else
+
+#define abis_clear_ptes get_and_clear_full_ptes
+#define abis_clear_anon_ptes(pte, mm, addr, ptep, nr, full) \
+	(clear_full_ptes(mm, addr, ptep, nr, full), pte)
+#define abis_gather_uncached(tlb, vma, pte, nr) false
+#define abis_protect_uncached(tlb, vma, pte) false
+#define abis_gather_flush(tlb) ((void)0)
+
+#endif /* CONFIG_CEASEFIRE_ABIS */
 
 #endif /* _LINUX_CEASEFIRE_GATHER_H */

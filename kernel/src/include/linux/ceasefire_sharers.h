@@ -56,6 +56,9 @@ static inline void sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 		__sharers_withdraw(mm, addr, size);
 }
 
+/* The same for other mechanisms. */
+#define ceasefire_withdraw(mm, addr, size) sharers_withdraw(mm, addr, size)
+
 /* arch_tlbbatch_add_pending(): true if only those are added who can hold the entry. */
 static inline bool sharers_defer(struct cpumask *cpus, struct mm_struct *mm,
 				 unsigned long addr)
@@ -121,6 +124,7 @@ static inline void sharers_tick(void)
 #else
 
 #define sharers_withdraw(mm, addr, size) ((void)0)
+#define ceasefire_withdraw(mm, addr, size) ((void)0)
 #define sharers_defer(cpus, mm, addr) false
 #define sharers_defer_finish(mm) false
 #define ceasefire_held_elsewhere(mm, start, end) true

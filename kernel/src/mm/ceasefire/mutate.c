@@ -8,9 +8,16 @@
  *   skip_local		1: skip although only one CPU runs the process
  *   flush_delay_us	time between request and start of a process's flush
  *   tag_delay_us	time between reading the shared generation and storing it
- *   skip_delay_us	time between clearing entries and tagging their frames
+ *   skip_delay_us	time between clearing entries and tagging their frames; before
+ *			reclaim looks at one more page
  *   start_delay_us	time in a tick in which nothing is due, and nothing awaited yet
+ *   fork_fails		the next fork() of this process fails, with half of an address space
  *   fill_delay_us	time between an entry of a copy and the second look (sharers)
+ *   send_delay_us	time between a request and the flush, with interrupts on (sharers)
+ *   slots		so many CPUs of a process have copies at most (sharers)
+ *   install_delay_us	time between finding a table of a morsel and locking it
+ *   clean_delay_us	time for which a cleaner of morsels is late, and who has taken something
+ *			does not free it
  *   hint		write "START LENGTH" in bytes, hexadecimal: give NUMA hints for
  *			this part of the own memory, now
  *   first_generation	least generation of processes that start to use FPR
@@ -22,12 +29,14 @@
 #include <linux/debugfs.h>
 #include <linux/init.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "core/core.h"
 #include "fpr/fpr.h"
+#include "morsel/morsel.h"
 
 #define CF_MUTATION_NAME(name)	#name,
 
@@ -46,8 +55,24 @@ u64 cf_first_generation;
 u64 cf_arena_size = CF_ARENA_SIZE;
 u32 cf_id_max = CF_ID_MAX;
 u32 cf_tickless_cpu = U32_MAX;
+u32 cf_fork_fails;
 u32 sharers_fill_delay_us;
+u32 sharers_send_delay_us;
+u32 sharers_slots = U32_MAX;
 bool fpr_force;
+
+/**
+ * __cf_fork_fails() - is this the fork() that shall fail?
+ *
+ * Once: then it works again.
+ */
+bool __cf_fork_fails(void)
+{
+	u32 pid = READ_ONCE(cf_fork_fails);
+
+	return pid && pid == task_tgid_nr(current) &&
+	       try_cmpxchg(&cf_fork_fails, &pid, 0);
+}
 
 static int mutate_show(struct seq_file *m, void *v)
 {
@@ -147,7 +172,15 @@ static int __init cf_mutate_init(void)
 	debugfs_create_bool("force", 0600, dir, &fpr_force);
 	debugfs_create_u32("id_max", 0600, dir, &cf_id_max);
 	debugfs_create_u32("tickless_cpu", 0600, dir, &cf_tickless_cpu);
+	debugfs_create_u32("fork_fails", 0600, dir, &cf_fork_fails);
 	debugfs_create_u32("fill_delay_us", 0600, dir, &sharers_fill_delay_us);
+	debugfs_create_u32("send_delay_us", 0600, dir, &sharers_send_delay_us);
+	debugfs_create_u32("slots", 0600, dir, &sharers_slots);
+#ifdef CONFIG_CEASEFIRE_MORSEL
+	debugfs_create_u32("install_delay_us", 0600, dir,
+			   &morsel_install_delay_us);
+	debugfs_create_u32("clean_delay_us", 0600, dir, &morsel_clean_delay_us);
+#endif
 	pr_warn("ceasefire: built for testing, not secure\n");
 	return 0;
 }

@@ -109,12 +109,14 @@
 	M(fpr_evict_youngest)	\
 	M(fpr_ignore_notifiers)	\
 	M(cf_covered_partly)	\
+	M(cf_release_waits)	\
 	M(latr_recycles)	\
 	M(latr_off_unsettled)	\
 	M(latr_any_mapping)	\
 	M(latr_no_held_limit)	\
 	M(latr_held_fresh)	\
 	M(latr_never_late)	\
+	M(latr_late_for_one)	\
 	M(latr_tag_head)	\
 	M(latr_short_any)	\
 	M(latr_owes_pages)	\
@@ -141,6 +143,14 @@
 	M(sharers_tables_stay)	\
 	M(sharers_defer_unasked)	\
 	M(sharers_defer_undone)	\
+	M(sharers_defer_unconfined)	\
+	M(sharers_defer_unfinished)	\
+	M(sharers_let_go_unseen)	\
+	M(sharers_slotless_unnoted)	\
+	M(sharers_slotless_unflushed)	\
+	M(sharers_slotless_current)	\
+	M(sharers_exit_any)	\
+	M(sharers_place_any)	\
 	M(sharers_never_whole)	\
 	M(sharers_whole_unnoted)	\
 	M(sharers_whole_stays)	\
@@ -149,7 +159,46 @@
 	M(sharers_place_aligned)	\
 	M(sharers_place_single)	\
 	M(sharers_halves_together)	\
-	M(sharers_stacks_together)
+	M(sharers_stacks_together)	\
+	M(cf_young_pending_unseen)	\
+	M(cf_batch_unseen)	\
+	M(abis_locked_unseen)	\
+	M(abis_tables_unseen)	\
+	M(abis_use_lost)	\
+	M(abis_secure)	\
+	M(sharers_links_below)	\
+	M(sharers_links_writable)	\
+	M(morsel_no_look)	\
+	M(morsel_any_size)	\
+	M(morsel_no_limit)	\
+	M(morsel_uncharged)	\
+	M(morsel_pins_unpaid)	\
+	M(morsel_no_rcu)	\
+	M(morsel_links_none)	\
+	M(morsel_link_writes)	\
+	M(morsel_detach_unflushed)	\
+	M(morsel_protect_stays)	\
+	M(morsel_unshared)	\
+	M(morsel_bad_rights)	\
+	M(morsel_gup_leaves)	\
+	M(morsel_hmm_leaves)	\
+	M(morsel_unflushed)	\
+	M(morsel_flush_one)	\
+	M(morsel_flush_twice)	\
+	M(morsel_unnoticed)	\
+	M(morsel_any_takes)	\
+	M(morsel_destroy_mapped)	\
+	M(morsel_gone_unseen)	\
+	M(morsel_tables_wait)	\
+	M(morsel_populate_single)	\
+	M(morsel_waits_unbounded)	\
+	M(morsel_limit_hasty)	\
+	M(morsel_fsync_hasty)	\
+	M(morsel_destroy_hasty)	\
+	M(morsel_end_hasty)	\
+	M(morsel_cleaner_stays)	\
+	M(morsel_finish_beside)	\
+	M(morsel_settle_beside)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {
@@ -169,7 +218,10 @@ extern u64 cf_first_generation;
 extern u64 cf_arena_size;
 extern u32 cf_id_max;
 extern u32 cf_tickless_cpu;
+extern u32 cf_fork_fails;
 extern u32 sharers_fill_delay_us;
+extern u32 sharers_send_delay_us;
+extern u32 sharers_slots;
 
 static inline bool cf_mutated(enum cf_mutation m)
 {

@@ -14,7 +14,9 @@
 #include "core/core.h"
 #include "fpr/fpr.h"
 #include "latr/latr.h"
+#include "morsel/morsel.h"
 #include "sharers/sharers.h"
+#include "abis/abis.h"
 
 /* Nothing where it was not built. */
 static void __init cf_latr_enable(bool on)
@@ -31,6 +33,20 @@ static void __init cf_sharers_enable(bool on)
 #endif
 }
 
+static void __init cf_abis_enable(bool on)
+{
+#ifdef CONFIG_CEASEFIRE_ABIS
+	abis_enabled = on ? ABIS_ALWAYS : ABIS_NEVER;
+#endif
+}
+
+static void __init cf_morsel_enable(bool on)
+{
+#ifdef CONFIG_CEASEFIRE_MORSEL
+	morsel_enabled = on ? MORSEL_ASK : MORSEL_NEVER;
+#endif
+}
+
 /*
  * ceasefire=off, or a comma separated list of the mechanisms to switch on: those that
  * need no flag for all processes.
@@ -42,6 +58,8 @@ static int __init ceasefire_setup(char *str)
 	fpr_enabled = false;
 	cf_latr_enable(false);
 	cf_sharers_enable(false);
+	cf_abis_enable(false);
+	cf_morsel_enable(false);
 	while ((name = strsep(&str, ","))) {
 		if (!strcmp(name, "fpr"))
 			fpr_enabled = true;
@@ -49,8 +67,12 @@ static int __init ceasefire_setup(char *str)
 			cf_latr_enable(true);
 		else if (!strcmp(name, "sharers"))
 			cf_sharers_enable(true);
+		else if (!strcmp(name, "abis"))
+			cf_abis_enable(true);
+		else if (!strcmp(name, "morsel"))
+			cf_morsel_enable(true);
 		else if (*name && strcmp(name, "off"))
-			pr_warn("ceasefire: unknown mechanism '%s', known: fpr, latr, sharers\n",
+			pr_warn("ceasefire: unknown mechanism '%s', known: fpr, latr, sharers, abis, morsel\n",
 				name);
 	}
 	return 1;
@@ -60,10 +82,11 @@ __setup("ceasefire=", ceasefire_setup);
 static ssize_t features_show(struct kobject *kobj, struct kobj_attribute *attr,
 			     char *buf)
 {
-	return sysfs_emit(buf, "fpr%s%s\n",
+	return sysfs_emit(buf, "fpr%s%s%s%s\n",
 			  IS_ENABLED(CONFIG_CEASEFIRE_LATR) ? " latr" : "",
-			  IS_ENABLED(CONFIG_CEASEFIRE_SHARERS) ? " sharers" :
-								 "");
+			  IS_ENABLED(CONFIG_CEASEFIRE_SHARERS) ? " sharers" : "",
+			  IS_ENABLED(CONFIG_CEASEFIRE_ABIS) ? " abis" : "",
+			  IS_ENABLED(CONFIG_CEASEFIRE_MORSEL) ? " morsel" : "");
 }
 
 static struct kobj_attribute features_attr = __ATTR_RO(features);
@@ -92,7 +115,7 @@ static ssize_t name##_store(struct kobject *kobj,			\
 static struct kobj_attribute name##_attr = __ATTR_RW(name)
 
 CF_SWITCH(enabled, fpr_enabled);
-CF_SWITCH(evict, fpr_evict_skips);
+CF_SWITCH(evict, cf_young_trusted);
 
 /* Limits, in base pages. */
 #define CF_LIMIT(name, variable)					\
@@ -325,6 +348,132 @@ static const struct attribute_group sharers_group = {
 
 #endif /* CONFIG_CEASEFIRE_SHARERS */
 
+#ifdef CONFIG_CEASEFIRE_ABIS
+
+static_assert(ABIS_NEVER == 0 && ABIS_ASK == 1 && ABIS_ALWAYS == 2);
+
+static ssize_t abis_enabled_show(struct kobject *kobj,
+				 struct kobj_attribute *attr, char *buf)
+{
+	return cf_whom_show(buf, READ_ONCE(abis_enabled));
+}
+
+static ssize_t abis_enabled_store(struct kobject *kobj,
+				  struct kobj_attribute *attr, const char *buf,
+				  size_t count)
+{
+	int chosen = sysfs_match_string(cf_whom_names, buf);
+
+	if (chosen < 0)
+		return chosen;
+	WRITE_ONCE(abis_enabled, chosen);
+	return count;
+}
+
+static struct kobj_attribute abis_enabled_attr =
+	__ATTR(enabled, 0644, abis_enabled_show, abis_enabled_store);
+
+/* The names of those that are on, or "none". */
+static ssize_t sources_show(struct kobject *kobj, struct kobj_attribute *attr,
+			    char *buf)
+{
+	unsigned long sources = READ_ONCE(abis_sources);
+	int i, len = 0;
+
+	for_each_set_bit(i, &sources, ABIS_SOURCE_NR)
+		len += sysfs_emit_at(buf, len, "%s%s", len ? " " : "",
+				     abis_source_names[i]);
+	return len + sysfs_emit_at(buf, len, len ? "\n" : "none\n");
+}
+
+static ssize_t sources_store(struct kobject *kobj, struct kobj_attribute *attr,
+			     const char *buf, size_t count)
+{
+	unsigned long sources = 0;
+	char names[64], *rest = names, *name;
+	int i;
+
+	if (strscpy(names, buf, sizeof(names)) < 0)
+		return -EINVAL;
+	while ((name = strsep(&rest, " ,\n"))) {
+		if (!*name || !strcmp(name, "none"))
+			continue;
+		i = match_string(abis_source_names, ABIS_SOURCE_NR, name);
+		if (i < 0)
+			return i;
+		__set_bit(i, &sources);
+	}
+	WRITE_ONCE(abis_sources, sources);
+	return count;
+}
+
+static struct kobj_attribute sources_attr = __ATTR_RW(sources);
+
+static struct attribute *abis_attrs[] = {
+	&abis_enabled_attr.attr,
+	&sources_attr.attr,
+	NULL,
+};
+
+static const struct attribute_group abis_group = {
+	.name = "abis",
+	.attrs = abis_attrs,
+};
+
+#endif /* CONFIG_CEASEFIRE_ABIS */
+
+#ifdef CONFIG_CEASEFIRE_MORSEL
+
+static_assert(MORSEL_NEVER == 0 && MORSEL_ASK == 1);
+
+static ssize_t morsel_enabled_show(struct kobject *kobj,
+				   struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", READ_ONCE(morsel_enabled) == MORSEL_ASK ?
+				       "never [ask]" : "[never] ask");
+}
+
+static ssize_t morsel_enabled_store(struct kobject *kobj,
+				    struct kobj_attribute *attr,
+				    const char *buf, size_t count)
+{
+	int chosen = sysfs_match_string(cf_whom_names, buf);
+
+	if (chosen < 0)
+		return chosen;
+	if (chosen > MORSEL_ASK)
+		return -EINVAL;
+	WRITE_ONCE(morsel_enabled, chosen);
+	return count;
+}
+
+static struct kobj_attribute morsel_enabled_attr =
+	__ATTR(enabled, 0644, morsel_enabled_show, morsel_enabled_store);
+
+CF_LIMIT(limit, morsel_limit);
+
+static ssize_t pages_show(struct kobject *kobj, struct kobj_attribute *attr,
+			  char *buf)
+{
+	return sysfs_emit(buf, "%lu\n", morsel_total());
+}
+
+static struct kobj_attribute pages_attr = __ATTR_RO(pages);
+
+static struct attribute *morsel_attrs[] = {
+	&morsel_enabled_attr.attr,
+	&limit_attr.attr,
+	&pages_attr.attr,
+	NULL,
+};
+
+static const struct attribute_group morsel_group = {
+	.name = "morsel",
+	.attrs = morsel_attrs,
+};
+
+#endif /* CONFIG_CEASEFIRE_MORSEL */
+
 static const struct attribute_group *ceasefire_groups[] = {
 	&ceasefire_group,
 	&fpr_group,
@@ -333,6 +482,12 @@ static const struct attribute_group *ceasefire_groups[] = {
 #endif
 #ifdef CONFIG_CEASEFIRE_SHARERS
 	&sharers_group,
+#endif
+#ifdef CONFIG_CEASEFIRE_ABIS
+	&abis_group,
+#endif
+#ifdef CONFIG_CEASEFIRE_MORSEL
+	&morsel_group,
 #endif
 	NULL,
 };

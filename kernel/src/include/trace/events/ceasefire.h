@@ -67,6 +67,25 @@
 	EM(1, "long")			\
 	EMe(2, "stopped")
 
+/* What of the entries of a flush: order of abis_none, abis_some, abis_all. */
+#define ABIS_FLUSHES			\
+	EM(0, "none")			\
+	EM(1, "some")			\
+	EMe(2, "all")
+
+/* Why CPUs may have entries: order of the abis_cached_* counters. */
+#define ABIS_REASONS			\
+	EM(0, "uncached")		\
+	EM(1, "young")			\
+	EM(2, "stale")			\
+	EM(3, "disabled")		\
+	EM(4, "notifier")		\
+	EM(5, "pending")		\
+	EM(6, "untracked")		\
+	EM(7, "vendor")			\
+	EM(8, "special")		\
+	EMe(9, "locked")
+
 /* Why a CPU goes on with the canonical root: enum sharers_unconfined. */
 #define SHARERS_UNCONFINED		\
 	EM(0, "tables")			\
@@ -324,6 +343,45 @@ TRACE_EVENT(sharers_unconfine,
 		  __print_symbolic(__entry->reason, SHARERS_UNCONFINED))
 );
 #endif /* CONFIG_CEASEFIRE_SHARERS */
+
+#ifdef CONFIG_CEASEFIRE_ABIS
+/* @mm: as above. One entry or several of a folio, beside each other. */
+TRACE_EVENT(abis_entry,
+	TP_PROTO(u64 mm, unsigned long pfn, unsigned long nr, int reason),
+	TP_ARGS(mm, pfn, nr, reason),
+	TP_STRUCT__entry(
+		__field(u64, mm)
+		__field(unsigned long, pfn)
+		__field(unsigned long, nr)
+		__field(int, reason)
+	),
+	TP_fast_assign(
+		__entry->mm = mm;
+		__entry->pfn = pfn;
+		__entry->nr = nr;
+		__entry->reason = reason;
+	),
+	TP_printk("mm=%llu pfn=0x%lx nr=%lu reason=%s", __entry->mm,
+		  __entry->pfn, __entry->nr,
+		  __print_symbolic(__entry->reason, ABIS_REASONS))
+);
+
+/* The flush of a gather, or of one entry. */
+TRACE_EVENT(abis_flush,
+	TP_PROTO(u64 mm, int which),
+	TP_ARGS(mm, which),
+	TP_STRUCT__entry(
+		__field(u64, mm)
+		__field(int, which)
+	),
+	TP_fast_assign(
+		__entry->mm = mm;
+		__entry->which = which;
+	),
+	TP_printk("mm=%llu which=%s", __entry->mm,
+		  __print_symbolic(__entry->which, ABIS_FLUSHES))
+);
+#endif /* CONFIG_CEASEFIRE_ABIS */
 
 #endif /* _TRACE_CEASEFIRE_H */
 

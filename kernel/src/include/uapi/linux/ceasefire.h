@@ -104,4 +104,27 @@
 #define PR_SHARERS_SET		1
 #define PR_SHARERS_GET		2
 
+/*
+ * prctl(PR_ABIS, operation, arg3, 0, 0): flushes only for entries that a CPU can have.
+ *
+ * PR_ABIS_SET, on (0 or 1): where the accessed bit of a page table entry says that
+ * no CPU has it in its TLB, it is changed without a flush, whatever changes it:
+ * munmap(), madvise(), mprotect(), copy on write, msync(), migration, reclaim.
+ * No stale translation is left. munmap() and madvise() of memory that no
+ * thread has used are no memory barrier for other threads any more; mprotect() of
+ * locked memory stays one, but membarrier(2) is what programs should use.
+ * Of the address space: also of the parent between vfork() and execve(). Inherited
+ * over fork() and execve(); a program that gains privileges by execve() starts
+ * without.
+ *
+ * PR_ABIS_GET, pointer: stores it as unsigned int.
+ *
+ * Returns 0, or -1 with errno EINVAL: unknown operation or value, unused
+ * arguments that are not 0, or a kernel without ABIS; EPERM: abis/enabled is
+ * "never"; EFAULT: bad pointer; ENOMEM; EINTR: a fatal signal came.
+ */
+#define PR_ABIS			0x41424953
+#define PR_ABIS_SET		1
+#define PR_ABIS_GET		2
+
 #endif /* _UAPI_LINUX_CEASEFIRE_H */

@@ -9,6 +9,7 @@
  *   registry.c	all contexts, by their identifiers
  *   debt.c	generations, and what is owed
  *   tags.c	one word per frame: who may still reach it
+ *   young.c	whether a CPU can have an entry, by its accessed bit
  *   account.c	parked frames: their number, for all who want to see it
  *   charge.c	the control groups that pay for them
  *   pool.c	parked frames: in by the free side, out by release
@@ -84,6 +85,18 @@ enum cf_verdict {
 	CF_FLUSH_POISON,
 };
 
+/* Why a CPU may have an entry (young.c); in the order of the counters of those who ask. */
+enum cf_cached {
+	CF_UNCACHED = -1,
+	CF_CACHED_YOUNG,
+	CF_CACHED_STALE,
+	CF_CACHED_DISABLED,
+	CF_CACHED_NOTIFIER,
+	CF_CACHED_PENDING,
+	CF_CACHED_UNTRACKED,
+	CF_CACHED_VENDOR,
+};
+
 /**
  * struct cf_policy - what a mechanism decides about the munmap()s of a process
  * @map_area:	an address for a mapping, with the arguments of mmap(); 0: as if
@@ -137,7 +150,7 @@ struct cf_policy {
  * @ref:	one for the owner, one for each queued work and each user
  * @completed:	newest completed full flush, see tag_state.h; only grows
  * @skipped:	newest started generation that a skip was tagged with, plus 1
- * @cleared:	the same for accessed bits that were cleared; see evict.c
+ * @cleared:	the same for accessed bits that were cleared; see young.c
  * @hinted:	the same for entries that were made inaccessible, see ../latr/hint.c
  * @untracked:	@cleared for those that no tag tells of
  * @born:	the same for those that were cleared while @mm had no context, or
@@ -399,6 +412,14 @@ bool cf_catch_up_begin(struct cf_ctx *ctx);
 bool cf_catch_up_done(struct cf_ctx *ctx);
 bool cf_start_due(struct cf_ctx *ctx);
 void cf_flush_late(struct cf_ctx *ctx, u64 gen);
+
+/* young.c */
+extern bool cf_young_trusted;
+bool cf_batch_pending(struct mm_struct *mm);
+enum cf_cached cf_cached(struct vm_area_struct *vma, pte_t pte,
+			 unsigned long nr, int own);
+void cf_born_begin(struct cf_ctx *ctx);
+void cf_born_end(struct cf_ctx *ctx);
 
 /* policy.c */
 int cf_policy_choose(const struct cf_policy *policy);

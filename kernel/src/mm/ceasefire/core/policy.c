@@ -33,7 +33,8 @@ bool cf_file_eligible(struct file *file)
 	struct inode *inode = file_inode(file);
 
 	return (S_ISREG(inode->i_mode) || S_ISBLK(inode->i_mode)) &&
-	       !IS_DAX(inode) && !is_file_hugepages(file);
+	       !IS_DAX(inode) && !is_file_hugepages(file) &&
+	       !ceasefire_has_tables(file);
 }
 
 /* What comes from now on is due by other terms, and what was is about to be paid. */
@@ -53,35 +54,14 @@ static void cf_policy_settle(struct cf_ctx *ctx)
 		cf_flush(ctx);
 }
 
-/*
- * The mechanism changes. Accessed bits that were cleared before were nobody's
- * concern (../fpr/evict.c), so for them everything is owed:
- *
- *   choice			clears a bit		evicts
- *   born = for ever		(test_and_clear_bit())	the entry
- *   smp_wmb()			(is a full barrier)
- *   cf_policy = new		not cf_policy: no tag
- *   smp_mb()						cf_policy?
- *   born = started + 1					smp_rmb()
- *							born owed?
- *
- * Who has cleared a bit without a tag has done so before @born is read the second
- * time, and who evicts sees one of both values.
- */
+/* The mechanism changes, and with it whether accessed bits are noted (young.c). */
 static void cf_policy_set(struct mm_struct *mm, const struct cf_policy *policy)
 {
 	struct cf_ctx *ctx = mm->cf;
 
-	if (ctx)
-		WRITE_ONCE(ctx->born, U64_MAX);
-	/* Who sees the choice sees that. */
-	smp_wmb();
+	cf_born_begin(ctx);
 	WRITE_ONCE(mm->cf_policy, policy);
-	/* Who does not see the choice has cleared bits before the generation. */
-	smp_mb();
-	CF_MUTATION_IF(latr_on_untracked, ctx, ctx->born = 0; ctx = NULL);
-	if (ctx)
-		WRITE_ONCE(ctx->born, cf_started(ctx) + 1);
+	cf_born_end(ctx);
 }
 
 /**

@@ -214,8 +214,17 @@ void __cf_poisoned(unsigned long pfn)
 }
 
 /*
- * Release what is clean by now, without a flush. Who drains may be anybody, and be kept
- * from running for long: CPUs that are late must not go on meanwhile.
+ * Who drains may be anybody, and be kept from running for long: CPUs that are late must not
+ * go on meanwhile.
+ */
+static bool cf_release_begin(struct cf_ctx *ctx)
+{
+	CF_MUTATION(cf_release_waits, mutex_lock(&ctx->settling); return true);
+	return mutex_trylock(&ctx->settling);
+}
+
+/*
+ * Release what is clean by now, without a flush.
  *
  * Return: false to be called again.
  */
@@ -224,7 +233,7 @@ static bool cf_release_clean(struct cf_ctx *ctx)
 	LIST_HEAD(list);
 	bool again;
 
-	if (!mutex_trylock(&ctx->settling))
+	if (!cf_release_begin(ctx))
 		return false;
 	if (cf_pool_take(ctx, &list))
 		cf_pool_release(ctx, &list, false, &again);
@@ -273,6 +282,7 @@ static u64 cf_overdue(struct cf_ctx *ctx)
 {
 	unsigned long oldest = READ_ONCE(ctx->oldest);
 
+	CF_MUTATION(latr_late_for_one, return ctx->catching_up.gen);
 	return oldest && cf_is_overdue(ctx, oldest) ?
 	       READ_ONCE(ctx->awaited) : ctx->catching_up.gen;
 }

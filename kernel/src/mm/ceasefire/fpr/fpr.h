@@ -20,7 +20,6 @@
 
 /* Knobs, see ../sysfs.c. */
 extern bool fpr_enabled;
-extern bool fpr_evict_skips;
 
 /* Debug builds: processes with fpr_auto get it for all that they map. */
 #ifdef CONFIG_CEASEFIRE_DEBUG

@@ -346,6 +346,13 @@ unsigned long __sharers_place(const struct vm_unmapped_area_info *wanted,
 	return addr;
 }
 
+/* Are they its own, and not those of its parent? */
+static bool sharers_place_is_of(struct sharers_place *place, struct mm_struct *mm)
+{
+	CF_MUTATION(sharers_place_any, return true);
+	return place->mm == mm;
+}
+
 /**
  * __sharers_place_exit() - a process is gone
  * @mm: the process, which has granules
@@ -357,7 +364,7 @@ unsigned long __sharers_place(const struct vm_unmapped_area_info *wanted,
  */
 void __sharers_place_exit(struct mm_struct *mm)
 {
-	if (mm->context.place->mm == mm)
+	if (sharers_place_is_of(mm->context.place, mm))
 		kfree(mm->context.place);
 	mm->context.place = NULL;
 }

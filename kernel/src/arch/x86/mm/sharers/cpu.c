@@ -84,9 +84,16 @@ static bool sharers_has_done(struct sharers_cpu *sc, u64 asked)
 	return asked == sc->done;
 }
 
+/* Is it known as one for which there is no slot? */
+static bool sharers_is_slotless(struct sharers *s, struct sharers_cpu *sc)
+{
+	return !sc && cpumask_test_cpu(smp_processor_id(), s->unconfined);
+}
+
 /* And has it the root that it is to have? */
 static bool sharers_is_current(struct sharers *s, struct sharers_cpu *sc)
 {
+	CF_MUTATION_IF(sharers_slotless_current, sharers_is_slotless(s, sc), return true);
 	return sc && sc->confined != READ_ONCE(s->stopped) &&
 	       sharers_has_done(sc, atomic64_read(&sc->asked));
 }
@@ -133,6 +140,7 @@ static noinline void sharers_switch_other(struct sharers *s, struct sharers_cpu 
 	if (!sc && !stopped)
 		sc = sharers_take(s);
 	if (!sc) {
+		CF_MUTATION(sharers_slotless_unnoted, return);
 		sharers_join_unconfined(s);
 		*need_flush = true;
 		return;

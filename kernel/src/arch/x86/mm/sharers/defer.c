@@ -45,6 +45,16 @@ static void sharers_defer_ask(struct sharers_cpu *sc)
 	atomic64_inc(&sc->asked);
 }
 
+/* Those who have the canonical root now. */
+static void sharers_defer_unconfined(struct sharers *s, struct cpumask *cpus)
+{
+	int cpu;
+
+	CF_MUTATION(sharers_defer_unconfined, return);
+	for_each_cpu_and(cpu, s->unconfined, mm_cpumask(s->mm))
+		cpumask_set_cpu(cpu, cpus);
+}
+
 /**
  * __sharers_defer() - an entry was cleared, and its flush is put off
  * @cpus: those that are interrupted later; may become more
@@ -81,8 +91,7 @@ bool __sharers_defer(struct cpumask *cpus, struct mm_struct *mm,
 		if (cpumask_test_cpu(cpu, mm_cpumask(mm)))
 			cpumask_set_cpu(cpu, cpus);
 	}
-	for_each_cpu_and(cpu, s->unconfined, mm_cpumask(mm))
-		cpumask_set_cpu(cpu, cpus);
+	sharers_defer_unconfined(s, cpus);
 	count_vm_event(SHARERS_DEFER);
 	trace_sharers_defer(mm->context.ctx_id, addr, slots);
 	mmu_notifier_arch_invalidate_secondary_tlbs(mm, addr, addr + PAGE_SIZE);
@@ -109,6 +118,7 @@ void __sharers_flush_deferred(void)
 		return;
 	sc = sharers_here(s);
 	if (!sc) {
+		CF_MUTATION(sharers_slotless_unflushed, return);
 		flush_tlb_local();
 		return;
 	}

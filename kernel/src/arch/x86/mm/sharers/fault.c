@@ -21,6 +21,7 @@
  *
  * Locks: none. Caller: handle_page_fault().
  */
+#include <linux/ceasefire_morsel.h>
 #include <linux/delay.h>
 #include <linux/hardirq.h>
 #include <linux/mm.h>
@@ -69,6 +70,16 @@ pud_t *sharers_canonical_pud(struct mm_struct *mm, unsigned long addr)
 	return (pud_t *)p4d_pgtable(now) + pud_index(addr);
 }
 
+/*
+ * A copy does not have what is below: an entry of 1 GiB, or a table of PMDs that belongs
+ * to no process, from which nobody withdraws. It has the entry of the GiB instead.
+ */
+static bool sharers_is_large(pud_t pud)
+{
+	CF_MUTATION(sharers_links_below, return pud_leaf(pud));
+	return pud_leaf(pud) || ceasefire_table_is_linked(pud);
+}
+
 /* Where the canonical tables lead; @large: no further than to the entry above. */
 static pmd_t *sharers_canonical(struct mm_struct *mm, unsigned long addr,
 				bool *large)
@@ -81,7 +92,7 @@ static pmd_t *sharers_canonical(struct mm_struct *mm, unsigned long addr,
 	now = READ_ONCE(*pud);
 	if (!(pud_flags(now) & _PAGE_PRESENT))
 		return NULL;
-	*large = pud_leaf(now);
+	*large = sharers_is_large(now);
 	return *large ? NULL : pud_pgtable(now) + pmd_index(addr);
 }
 

@@ -20,6 +20,7 @@
  * flush_tlb_func().
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mmu_context.h>
 #include <linux/mmu_notifier.h>
@@ -151,8 +152,20 @@ static bool sharers_is_long(unsigned long start, unsigned long end,
 	return (end - start) >> stride_shift > tlb_single_page_flush_ceiling;
 }
 
+/* Debug builds: makes the time between the requests and the flush long. */
+static void sharers_send_pause(void)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u32 us = READ_ONCE(sharers_send_delay_us);
+
+	if (us)
+		mdelay(us / USEC_PER_MSEC);
+#endif
+}
+
 static void sharers_send(struct sharers_flush *f, int cpu)
 {
+	sharers_send_pause();
 	if (cpumask_any_but(&f->cpus, cpu) < nr_cpu_ids) {
 		count_vm_event(SHARERS_FLUSH_REMOTE);
 		flush_tlb_multi(&f->cpus, &f->info);
@@ -161,6 +174,7 @@ static void sharers_send(struct sharers_flush *f, int cpu)
 	count_vm_event(SHARERS_FLUSH_LOCAL);
 	if (cpumask_test_cpu(cpu, &f->cpus)) {
 		local_irq_disable();
+		CF_MUTATION(sharers_let_go_unseen, __sharers_flush_here(&f->info));
 		if (sharers_is_loaded(f->info.mm))
 			__sharers_flush_here(&f->info);
 		local_irq_enable();
@@ -338,6 +352,7 @@ bool __sharers_defer_finish(struct mm_struct *mm)
 	smp_mb();
 	if (READ_ONCE(s->stopped))
 		return false;
+	CF_MUTATION(sharers_defer_unfinished, return true);
 	here = get_cpu();
 	f = sharers_flush_begin(mm, 0, TLB_FLUSH_ALL, PAGE_SHIFT, false, here);
 	for_each_cpu(cpu, mm_cpumask(mm)) {
@@ -354,6 +369,16 @@ bool __sharers_defer_finish(struct mm_struct *mm)
 	sharers_send(f, here);
 	put_cpu();
 	return true;
+}
+
+/* There is no slot for this CPU: it has the canonical root, and no numbers. */
+static void sharers_flush_slotless(const struct flush_tlb_info *info)
+{
+	CF_MUTATION(sharers_slotless_unflushed, return);
+	if (info->end == TLB_FLUSH_ALL)
+		sharers_flush_all();
+	else
+		sharers_flush_range(info->start, info->end, info->stride_shift);
 }
 
 /* Is the range all that was asked of this CPU? */
@@ -385,11 +410,7 @@ void __sharers_flush_here(const struct flush_tlb_info *info)
 	}
 	/* Nothing is passed over where there are no numbers: each one is waited for. */
 	if (!sc) {
-		if (range)
-			sharers_flush_range(info->start, info->end,
-					    info->stride_shift);
-		else
-			sharers_flush_all();
+		sharers_flush_slotless(info);
 		return;
 	}
 	/* Not asked: it had no slot yet, and has flushed since it has one. */

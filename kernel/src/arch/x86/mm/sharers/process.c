@@ -49,6 +49,16 @@ static bool sharers_possible(void)
 	       !hypervisor_is_type(X86_HYPER_MS_HYPERV);
 }
 
+/* How many CPUs of a process can have a copy; debug builds may want fewer. */
+static unsigned int sharers_slots_max(void)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	return min_t(unsigned int, READ_ONCE(sharers_slots), SHARERS_SLOTS);
+#else
+	return SHARERS_SLOTS;
+#endif
+}
+
 /* One more slot; true if there is one. */
 static bool sharers_add(struct sharers *s)
 {
@@ -60,7 +70,7 @@ static bool sharers_add(struct sharers *s)
 	spin_lock(&pgd_lock);
 	sharers_ldt_root(s, sc);
 	raw_spin_lock_irq(&s->lock);
-	if (s->nr < SHARERS_SLOTS) {
+	if (s->nr < sharers_slots_max()) {
 		sc->slot = s->nr;
 		s->slots[s->nr++] = sc;
 		added = true;
@@ -102,7 +112,7 @@ static void sharers_add_one(struct work_struct *work)
  */
 void sharers_want_more(struct sharers *s)
 {
-	if (READ_ONCE(s->nr) == SHARERS_SLOTS || work_pending(&s->more))
+	if (READ_ONCE(s->nr) >= sharers_slots_max() || work_pending(&s->more))
 		return;
 	mmgrab(s->mm);
 	if (!schedule_work(&s->more))
@@ -235,7 +245,7 @@ void __sharers_thread(struct mm_struct *mm)
 	if (!s || READ_ONCE(s->stopped))
 		return;
 	want = min3((unsigned int)atomic_read(&mm->mm_users) + 1,
-		    num_online_cpus(), (unsigned int)SHARERS_SLOTS);
+		    num_online_cpus(), sharers_slots_max());
 	while (READ_ONCE(s->nr) < want && sharers_add(s))
 		;
 	/* This CPU need not wait for its tick. */
@@ -274,6 +284,13 @@ void __sharers_exit_end(struct mm_struct *mm)
 	sharers_gibs_free(s);
 }
 
+/* Are they its own, and not those of its parent? */
+static bool sharers_is_of(struct sharers *s, struct mm_struct *mm)
+{
+	CF_MUTATION(sharers_exit_any, return true);
+	return s->mm == mm;
+}
+
 /**
  * __sharers_exit() - what is left of a process is freed
  * @mm: the process
@@ -287,7 +304,7 @@ void __sharers_exit(struct mm_struct *mm)
 {
 	struct sharers *s = mm->context.sharers;
 
-	if (s->mm != mm)
+	if (!sharers_is_of(s, mm))
 		return;
 	spin_lock(&sharers_list_lock);
 	list_del(&s->list);

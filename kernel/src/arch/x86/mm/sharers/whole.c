@@ -14,6 +14,10 @@
  * of the regions, then RCU for those who withdraw from it. A withdrawal that comes in
  * between and finds the link has counted the CPU in, and its flush waits for this one.
  *
+ * A table of PMDs that belongs to no process is always linked: its entries change without
+ * anybody who knows the copies. Where the rights of a mapping are further above, the CPU
+ * is unconfined: a copy has all rights there.
+ *
  * An entry of 1 GiB is one of hugetlb, whose changes all come by sharers_withdraw(). A
  * CPU that finds another one, of a device, is unconfined.
  *
@@ -93,6 +97,16 @@ static bool sharers_whole_foreign(pud_t entry)
 	return pud_leaf(entry) && (pud_devmap(entry) || pud_special(entry));
 }
 
+/* May it not write because of an entry that the copy does not have? */
+static bool sharers_whole_limited(struct mm_struct *mm, unsigned long addr)
+{
+	pgd_t *pgd = pgd_offset(mm, addr), top = READ_ONCE(*pgd);
+	p4d_t p4d = READ_ONCE(*p4d_offset_lockless(pgd, top, addr));
+
+	CF_MUTATION(sharers_links_writable, return false);
+	return !(p4d_flags(p4d) & _PAGE_RW);
+}
+
 static void sharers_whole_note(struct sharers_gib *gib, unsigned int slot)
 {
 	CF_MUTATION(sharers_whole_unnoted, return);
@@ -142,7 +156,7 @@ enum sharers_filled sharers_whole_fill(struct sharers *s,
 	entry = READ_ONCE(*from);
 	if (!(pud_flags(entry) & _PAGE_PRESENT))
 		return SHARERS_NOTHING;
-	if (sharers_whole_foreign(entry))
+	if (sharers_whole_foreign(entry) || sharers_whole_limited(s->mm, addr))
 		return SHARERS_TOO_LARGE;
 	if (!sharers_whole_of(from, entry, error_code & X86_PF_WRITE, &copy))
 		return SHARERS_RACED;

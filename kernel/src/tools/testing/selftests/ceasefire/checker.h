@@ -16,7 +16,8 @@ bool checker_present(void);
 void checker_watch(void);
 /*
  * From now on no use of a stale translation of these pages is right, by any
- * thread of this process. Where a case says so the kernel has to have flushed.
+ * thread of this process. Where a case says so the kernel has to have flushed:
+ * not for frames that only wait, which nobody else gets.
  */
 void checker_forbid(const void *addr, size_t pages);
 /* Takes it back, for cases that leave stale translations there once more. */

@@ -48,6 +48,20 @@ int context_has_sharers(void)
 	return (int)on;
 }
 
+int context_abis(unsigned long on)
+{
+	return prctl(PR_ABIS, PR_ABIS_SET, on, 0, 0);
+}
+
+int context_has_abis(void)
+{
+	unsigned int on = 0;
+
+	if (prctl(PR_ABIS, PR_ABIS_GET, &on, 0, 0))
+		return -1;
+	return (int)on;
+}
+
 void context_from_environment(void)
 {
 	const char *kind = getenv("CEASEFIRE_TEST_CONTEXT");

@@ -26,6 +26,12 @@
 #define PR_SHARERS_GET		2
 #endif
 
+#ifndef PR_ABIS
+#define PR_ABIS			0x41424953
+#define PR_ABIS_SET		1
+#define PR_ABIS_GET		2
+#endif
+
 enum { CONTEXT_PROCESS, CONTEXT_MAPPING, CONTEXT_CHILDREN };
 
 /* 0, or -1 with errno set. */
@@ -40,6 +46,10 @@ int context_is_lazy(void);
 int context_sharers(unsigned long on);
 /* Whether they are to; -1 with errno set. */
 int context_has_sharers(void);
+/* Are flushes of this process for entries that a CPU can have? 0, or -1 with errno set. */
+int context_abis(unsigned long on);
+/* Whether they are; -1 with errno set. */
+int context_has_abis(void);
 /* As CEASEFIRE_TEST_CONTEXT says, if it is set. */
 void context_from_environment(void);
 

@@ -17,6 +17,8 @@
 #define SYSFS		"/sys/kernel/mm/ceasefire/fpr/"
 #define LATR_SYSFS	"/sys/kernel/mm/ceasefire/latr/"
 #define SHARERS_SYSFS	"/sys/kernel/mm/ceasefire/sharers/"
+#define ABIS_SYSFS	"/sys/kernel/mm/ceasefire/abis/"
+#define MORSEL_SYSFS	"/sys/kernel/mm/ceasefire/morsel/"
 #define DEBUGFS		"/sys/kernel/debug/ceasefire/"
 
 /* Returns the length read, -1 on error; the text is terminated. */
@@ -161,12 +163,17 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->id_max = read_number(DEBUGFS "id_max");
 	s->tickless_cpu = read_number(DEBUGFS "tickless_cpu");
 	s->fill_delay_us = read_number(DEBUGFS "fill_delay_us");
+	s->send_delay_us = read_number(DEBUGFS "send_delay_us");
+	s->slots = read_number(DEBUGFS "slots");
+	s->clean_delay_us = read_number(DEBUGFS "clean_delay_us");
+	s->morsel_limit = read_number(MORSEL_SYSFS "limit");
 	s->settle_ms = latr_sysfs("settle_ms");
 	s->late_ms = latr_sysfs("late_ms");
 	s->held_limit = latr_sysfs("held_limit");
 	s->always = latr_is_always();
 	read_chosen(SHARERS_SYSFS "enabled", s->sharers, sizeof(s->sharers));
 	s->placement = read_number(SHARERS_SYSFS "placement");
+	read_chosen(ABIS_SYSFS "enabled", s->abis, sizeof(s->abis));
 	s->hugepages = read_number(HUGEPAGES);
 }
 
@@ -190,9 +197,17 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		try_set(DEBUGFS, "arena_size", s->arena_size);
 		try_set(DEBUGFS, "id_max", s->id_max);
 		try_set(DEBUGFS, "tickless_cpu", s->tickless_cpu);
-		if (s->fill_delay_us >= 0)
+		if (s->fill_delay_us >= 0) {
 			try_set(DEBUGFS, "fill_delay_us", s->fill_delay_us);
+			try_set(DEBUGFS, "send_delay_us", s->send_delay_us);
+			try_set(DEBUGFS, "slots", s->slots);
+		}
+		try_set(DEBUGFS, "fork_fails", 0);
+		if (s->clean_delay_us >= 0)
+			try_set(DEBUGFS, "clean_delay_us", s->clean_delay_us);
 	}
+	if (s->morsel_limit >= 0)
+		try_set(MORSEL_SYSFS, "limit", s->morsel_limit);
 	if (s->settle_ms >= 0) {
 		try_set(LATR_SYSFS, "settle_ms", s->settle_ms);
 		try_set(LATR_SYSFS, "late_ms", s->late_ms);
@@ -203,6 +218,10 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		write_text(SHARERS_SYSFS "enabled", s->sharers);
 	if (s->placement >= 0)
 		try_set(SHARERS_SYSFS, "placement", s->placement);
+	if (s->abis[0]) {
+		write_text(ABIS_SYSFS "enabled", s->abis);
+		write_text(ABIS_SYSFS "sources", "uncached");
+	}
 }
 
 bool fpr_wait_sysfs_at_most(const char *name, long value, unsigned int limit)
@@ -265,6 +284,21 @@ void fpr_id_max(unsigned long id)
 void sharers_fill_delay(unsigned int ms)
 {
 	debug_set("fill_delay_us", 1000L * ms);
+}
+
+void sharers_send_delay(unsigned int ms)
+{
+	debug_set("send_delay_us", 1000L * ms);
+}
+
+void sharers_slots(unsigned int count)
+{
+	debug_set("slots", count);
+}
+
+void next_fork_fails(void)
+{
+	debug_set("fork_fails", getpid());
 }
 
 void sharers_enable(const char *whom)
@@ -469,4 +503,18 @@ void sleep_ms(unsigned int ms)
 
 	while (nanosleep(&t, &t) && errno == EINTR)
 		;
+}
+
+void abis_enable(const char *whom)
+{
+	if (access(ABIS_SYSFS "enabled", W_OK))
+		ktap_skip("no " ABIS_SYSFS "enabled");
+	ENSURE(write_text(ABIS_SYSFS "enabled", whom), "abis/enabled: %m");
+}
+
+void abis_sources(const char *sources)
+{
+	if (access(ABIS_SYSFS "sources", W_OK))
+		ktap_skip("no " ABIS_SYSFS "sources");
+	ENSURE(write_text(ABIS_SYSFS "sources", sources), "abis/sources: %m");
 }

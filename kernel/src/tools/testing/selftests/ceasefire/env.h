@@ -27,11 +27,12 @@ struct fpr_settings {
 	long skip_local, flush_delay_us, tag_delay_us, skip_delay_us;
 	long start_delay_us;
 	long first_generation, arena_size, id_max, tickless_cpu;
-	long fill_delay_us;
+	long fill_delay_us, send_delay_us, slots, clean_delay_us, morsel_limit;
 	long settle_ms, late_ms, held_limit;
 	bool always;
 	char sharers[8];
 	long placement;
+	char abis[8];
 	long hugepages;
 };
 
@@ -82,10 +83,19 @@ void fpr_id_max(unsigned long id);
 void latr_tickless_cpu(int cpu);
 /* Time between the two looks of a CPU that comes to a region; likewise. */
 void sharers_fill_delay(unsigned int ms);
+/* Time between a request to flush and the flush; likewise. */
+void sharers_send_delay(unsigned int ms);
+/* CPUs of a process that can have copies, of those that begin later; likewise. */
+void sharers_slots(unsigned int count);
+/* The next fork() of this process fails when its child has half of an address space. */
+void next_fork_fails(void);
 /* Who may have sharers: never, ask, always. Skips without them. */
 void sharers_enable(const char *whom);
 /* Whether small mappings of their threads lie apart; likewise. */
 void sharers_placement(bool on);
+/* Who may have ABIS: never, ask, always; and by which sources. Skips without it. */
+void abis_enable(const char *whom);
+void abis_sources(const char *sources);
 /* The least generation of processes that use FPR later; likewise. */
 void fpr_first_generation(unsigned long generation);
 

@@ -135,13 +135,24 @@ void file_make(struct tfile *f, enum place where, size_t pages,
 	file_fill(f, 0, pages, byte);
 }
 
-size_t file_cached(const struct tfile *f)
+/* Pages of a range that are in the page cache; length 0: to the end. */
+static size_t cached_in(const struct tfile *f, uint64_t off, uint64_t length)
 {
-	struct { uint64_t off, len; } range = { 0, 0 };
+	struct { uint64_t off, len; } range = { off, length };
 	struct { uint64_t cache, dirty, writeback, evicted, recent; } stat;
 
 	MUST(syscall(SYS_cachestat, f->fd, &range, &stat, 0));
 	return stat.cache;
+}
+
+size_t file_cached(const struct tfile *f)
+{
+	return cached_in(f, 0, 0);
+}
+
+bool file_page_cached(const struct tfile *f, size_t page)
+{
+	return cached_in(f, page * PAGE, PAGE);
 }
 
 void file_drop(const struct tfile *f)

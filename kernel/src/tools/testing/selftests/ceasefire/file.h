@@ -32,6 +32,7 @@ void file_fill(const struct tfile *f, size_t first, size_t pages,
 void file_drop(const struct tfile *f);
 /* The pages of the file that are cached. */
 size_t file_cached(const struct tfile *f);
+bool file_page_cached(const struct tfile *f, size_t page);
 void file_close(struct tfile *f);
 
 /* Make a file or a disk a swap area, as mkswap does. */

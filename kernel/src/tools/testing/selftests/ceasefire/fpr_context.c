@@ -67,7 +67,6 @@ static void no_choice(void)
 
 	members_start(CONTEXT_PROCESS);
 	p = members_leave_parked();
-	checker_forbid(p, PAGES);
 	ENSURE(!members_other_recycles(), "another process takes frames");
 	ENSURE(!peer_count(p, PAGES, WORD(OTHERS)),
 	       "pages of another process are visible");
@@ -243,7 +242,6 @@ static void anonymous(void)
 			break;
 	}
 	PREMISE(tries < MEMBER_TRIES, "nothing is stale: nothing to attack with");
-	checker_forbid(p, ANON_PAGES);
 	recycled = vmstat("fpr_recycle");
 	ENSURE(!stranger_call(&other, map_secrets, 0), "mmap fails");
 	ktap_note("%ld frames recycled by the other process",

@@ -181,7 +181,6 @@ static void changes_first(long (*call)(long), const char *who)
 	members_start(CONTEXT_CHILDREN);
 	ENSURE(!stranger_call(&other, call, 0), "it cannot be changed");
 	p = members_leave_parked();
-	checker_forbid(p, PAGES);
 	ENSURE(!members_other_recycles(), "%s takes frames", who);
 	ENSURE(!peer_count(p, PAGES, WORD(OTHERS)), "pages of %s are visible",
 	       who);
@@ -250,8 +249,6 @@ static void taken(long (*call)(long), long argument, bool may, const char *who)
 	members_start(CONTEXT_CHILDREN);
 	members_take_part();
 	p = members_leave_parked();
-	if (!may)
-		checker_forbid(p, PAGES);
 	n = stranger_call(&other, call, argument);
 	ENSURE(n >= 0, "%s cannot be made", who);
 	if (may) {

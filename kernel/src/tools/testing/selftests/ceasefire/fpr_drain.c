@@ -205,6 +205,22 @@ static long spare_mib(void)
 	return free_mib() - read_number("/proc/sys/vm/min_free_kbytes") / 1024;
 }
 
+/*
+ * What runs stays in memory: where hardly any is left, its pages would be evicted
+ * and read again all the time, and each MiB that is taken would take seconds.
+ */
+static long stay(long flags)
+{
+	return mlockall((int)flags);
+}
+
+static void start_in_little(struct stranger *s)
+{
+	MUST(stay(MCL_CURRENT));
+	stranger_start(s);
+	ENSURE(!stranger_call(s, stay, MCL_CURRENT), "mlockall");
+}
+
 static void leave_little(struct stranger *s)
 {
 	leave_free(free_mib() - spare_mib() + 24);
@@ -251,7 +267,7 @@ static void by_kswapd(void)
 	int i;
 
 	revive_kswapd();
-	stranger_start(&stranger);
+	start_in_little(&stranger);
 	start(&f, LARGE_POOL);
 	leave_little(&stranger);
 	/* An allocation may be faster than kswapd and drain itself: once more. */
@@ -296,12 +312,12 @@ static long drained_by_reclaim(void)
  */
 static void by_reclaim(void)
 {
-	long drains = drained_by_reclaim();
+	long drains = drained_by_reclaim(), ooms = vmstat("fpr_drain_oom");
 	struct stranger stranger;
 	struct tfile f;
 	long mib;
 
-	stranger_start(&stranger);
+	start_in_little(&stranger);
 	start(&f, FEW_PAGES);
 	leave_little(&stranger);
 	park(&f);
@@ -310,6 +326,8 @@ static void by_reclaim(void)
 	     mib > 0 && drained_by_reclaim() == drains; mib--)
 		if (!stranger_fill_or_die(&stranger, FILL_ANON, 1))
 			break;
+	ENSURE(drained_by_reclaim() > drains || vmstat("fpr_drain_oom") == ooms,
+	       "reclaim has left the pool to the OOM killer");
 	PREMISE(drained_by_reclaim() > drains || fpr_sysfs("parked"),
 		"the pool was drained for others: nothing to attack with");
 	ENSURE(drained_by_reclaim() > drains, "reclaim did not drain the pool");

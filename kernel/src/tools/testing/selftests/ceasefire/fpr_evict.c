@@ -37,7 +37,7 @@
 
 static struct tfile file;
 static struct stranger other;
-static uint64_t words[PAGES];
+static uint64_t words[PAGES], frames[PAGES];
 
 /* A file whose pages are clean and charged to the group, and a peer. */
 static void start(size_t pages)
@@ -54,6 +54,13 @@ static void start(size_t pages)
 	memset(words, 0, sizeof(words));
 }
 
+/* The peer has the pages in its TLB. Their frames are known from then on. */
+static void peer_takes(const char *p)
+{
+	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	frames_of(p, PAGES, frames);
+}
+
 /* Mapped, and in the TLB of the peer. Its frames have room for tags. */
 static char *in_use(void)
 {
@@ -63,7 +70,7 @@ static char *in_use(void)
 	full_flush();
 	context_from_environment();
 	p = fpr_map(&file, 0, PAGES, PROT_READ, MAP_SHARED);
-	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	peer_takes(p);
 	return p;
 }
 
@@ -122,18 +129,32 @@ static struct evictions evictions_since(struct evictions before)
  */
 #define MOST	(PAGES / 2)
 
+/* The frames of the pages that were evicted. */
+static size_t evicted_frames(uint64_t *gone)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < PAGES; i++)
+		if (!file_page_cached(&file, i))
+			gone[count++] = frames[i];
+	return count;
+}
+
 /* The frames get another owner; the peer reads where it has read before. */
 static void nobody_sees(const char *p)
 {
-	size_t i, wrong = 0;
+	uint64_t gone[PAGES];
+	size_t count = evicted_frames(gone), taken, i, wrong = 0;
 
-	stranger_fill(&other, FILL_ANON, FILL_MIB);
+	taken = stranger_take(&other, gone, count, FILL_MIB);
 	peer_read(p, PAGES, words);
 	for (i = 0; i < PAGES; i++)
 		wrong += words[i] != WORD(OWN);
 	ENSURE(!wrong, "%zu of %d pages show memory of another owner", wrong,
 	       PAGES);
 	stranger_stop(&other);
+	PREMISE(taken >= count / 2, "%zu of %zu frames have another owner",
+		taken, count);
 }
 
 /* Reclaim has looked long ago, nobody has used the pages since. */
@@ -166,6 +187,10 @@ static void settled_by_ticks(void)
 	char *p;
 
 	start(PAGES);
+	/* A debt is looked at when the time is up that it began with. */
+	fpr_set("debt_age_ms", 5000);
+	if (lazy())
+		latr_set("settle_ms", 5000);
 	p = in_use();
 	fpr_set("debt_age_ms", 100);
 	if (lazy())
@@ -298,7 +323,7 @@ static void inherited(void)
 	pid = (pid_t)MUST(fork());
 	if (!pid) {
 		peer_start(1);
-		ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+		peer_takes(p);
 		clear_accessed();
 		file_make(&more, ON_TMPFS, 1, OWN);
 		fpr_map(&more, 0, 1, PROT_READ, MAP_SHARED);
@@ -324,7 +349,7 @@ static void switched_on(void)
 	full_flush();
 	p = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED, file.fd, 0);
 	ENSURE(p != MAP_FAILED, "mmap: %m");
-	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	peer_takes(p);
 	clear_accessed();
 	MUST(context_lazy(1));
 	got = evictions();

@@ -25,7 +25,7 @@
 #define OWN		0x5a
 #define POISON		0xaa
 #define ROUNDS		3
-#define FILL_MIB	48
+#define FILL_MIB	24
 
 #define KPF_COMPOUND	(1ULL << 15 | 1ULL << 16)
 

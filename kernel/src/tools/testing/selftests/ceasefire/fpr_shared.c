@@ -21,7 +21,7 @@
 
 #define PAGES		16
 #define OWN		0x5a
-#define FILL_MIB	48
+#define FILL_MIB	24
 /* How long a munmap notes that a frame is shared: enough for two others. */
 #define DELAY_MS	3000
 

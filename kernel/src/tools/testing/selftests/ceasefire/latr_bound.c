@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,10 +20,13 @@
 #include "ktap.h"
 #include "map.h"
 #include "peer.h"
+#include "stranger.h"
 
 #define PAGES	64
 #define OWN	0x5a
 #define LIMIT_S	20
+/* For what does not come at all, where it usually takes part of a second. */
+#define STUCK_S	100
 
 /* Until the peer can use none of the pages; how long that took, in seconds. */
 static double wait_until_settled(char *p)
@@ -205,6 +209,195 @@ static void asleep(void)
 	       sleeper.seen, PAGES);
 }
 
+/*
+ * CPU 1 runs the peer and nothing else: whatever comes in between makes it compare. Work
+ * that no CPU is asked for in particular is done on CPU 0, which is idle most of the time.
+ */
+static void quiet(bool on)
+{
+	write_text("/sys/devices/virtual/workqueue/cpumask", on ? "1" : "7");
+	write_text("/proc/sys/vm/stat_interval", on ? "3600" : "1");
+	write_text("/proc/sys/kernel/watchdog", on ? "0" : "1");
+}
+
+/*
+ * Late CPUs are interrupted @count times as long as @holds, for what was left since. What
+ * else makes them compare says nothing.
+ */
+static void interrupted_often(int count, const atomic_bool *holds,
+			      const char *while_what)
+{
+	long late = vmstat("latr_late") + count;
+	double begin = seconds(), end = begin + STUCK_S;
+	int rounds = 0;
+
+	/* Long enough for a look at what is left, on a busy machine, too. */
+	latr_set("settle_ms", 100);
+	latr_set("late_ms", 400);
+	for (; vmstat("latr_late") < late; rounds++) {
+		char *p = leave_writable(NULL, PAGES, WORD(OWN));
+
+		while (peer_count(p, PAGES, FAULTED) < PAGES &&
+		       atomic_load(holds) && seconds() < end)
+			sleep_ms(10);
+		ENSURE(atomic_load(holds) && seconds() < end,
+		       "late CPUs are not interrupted while %s", while_what);
+	}
+	ktap_note("%d times in %d rounds and %.1f s", count, rounds,
+		  seconds() - begin);
+}
+
+/* In the stranger: its CPU is in the kernel for long, and no grace period ends. */
+static long hold_up(long holds)
+{
+	double begin;
+	char *p;
+
+	pin_to_cpu(2);
+	p = fpr_map(NULL, 0, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	*(volatile char *)p = OWN;
+	begin = seconds();
+	atomic_store((atomic_bool *)holds, true);
+	MUST(madvise(p, PAGE, MADV_DONTNEED));
+	atomic_store((atomic_bool *)holds, false);
+	return (long)((seconds() - begin) * 1000);
+}
+
+#define HELD_MS		8000
+/* One more for a generation from before, and one for the first. */
+#define INTERRUPTS	4
+
+/*
+ * The work waits for the first of several generations, which takes a grace period. CPUs
+ * that are late for another one are interrupted all the same.
+ */
+static void late_again(void)
+{
+	struct stranger other;
+	atomic_bool *holds;
+	long held;
+
+	need_cpus(3);
+	holds = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ENSURE(holds != MAP_FAILED, "mmap: %m");
+	stranger_start(&other);
+	pin_to_cpu(0);
+	peer_start(1);
+	latr_tickless_cpu(1);
+	quiet(true);
+	wait_until_settled(leave_for(20, 60));
+	fpr_flush_delay(HELD_MS);
+	stranger_ask(&other, hold_up, (long)holds);
+	while (!atomic_load(holds))
+		sleep_ms(1);
+	sleep_ms(100);
+	/* It is not for flushes of this process. */
+	fpr_flush_delay(0);
+	interrupted_often(INTERRUPTS, holds, "no grace period ends");
+	held = stranger_answer(&other);
+	stranger_stop(&other);
+	quiet(false);
+	PREMISE(held > HELD_MS * 9 / 10, "the stranger was held up for %ld ms",
+		held);
+}
+
+#define CHUNK	256
+#define MANY	(8 * CHUNK)
+#define TRIES	100
+#define FAIR	"/sys/kernel/debug/sched/fair_server/cpu2/"
+
+static struct {
+	atomic_bool drains, drained, over;
+	int wake[2];
+} cpu2;
+
+static void *drain(void *unused)
+{
+	(void)unused;
+	pin_to_cpu(2);
+	while (!atomic_load(&cpu2.drains))
+		sleep_ms(1);
+	write_text("/proc/sys/vm/compact_memory", "1");
+	atomic_store(&cpu2.drained, true);
+	return NULL;
+}
+
+/* Nobody else runs there then. */
+static void *hog(void *unused)
+{
+	struct sched_param parameter = { .sched_priority = 1 };
+	char c;
+
+	(void)unused;
+	pin_to_cpu(2);
+	MUST(sched_setscheduler(0, SCHED_FIFO, &parameter));
+	MUST(read(cpu2.wake[0], &c, 1));
+	while (!atomic_load(&cpu2.over))
+		;
+	return NULL;
+}
+
+/* Who gives the frames back does not run any more, in the middle of it. */
+static void starve_drain(void)
+{
+	double end = seconds() + LIMIT_S;
+	long parked = fpr_sysfs("parked");
+
+	atomic_store(&cpu2.drains, true);
+	while (fpr_sysfs("parked") == parked)
+		ENSURE(seconds() < end, "nobody drains");
+	MUST(write(cpu2.wake[1], "", 1));
+	sleep_ms(100);
+	parked = fpr_sysfs("parked");
+	sleep_ms(100);
+	PREMISE(parked && fpr_sysfs("parked") == parked,
+		"%ld frames wait, then %ld", parked, fpr_sysfs("parked"));
+	ktap_note("%ld frames wait", parked);
+}
+
+/* Whoever drains for a process may be kept from running: late CPUs do not go on meanwhile. */
+static void drain_starves(void)
+{
+	pthread_t threads[2];
+	int i;
+
+	need_cpus(3);
+	pin_to_cpu(0);
+	MUST(pipe(cpu2.wake));
+	/* Or else the kernel gives others some time. */
+	if (!write_text(FAIR "runtime", "0") ||
+	    !write_text("/proc/sys/kernel/sched_rt_runtime_us", "-1"))
+		ktap_skip("no real-time thread can run alone: %m");
+	ENSURE(!pthread_create(&threads[0], NULL, drain, NULL) &&
+	       !pthread_create(&threads[1], NULL, hog, NULL), "no thread");
+	peer_start(1);
+	latr_tickless_cpu(1);
+	quiet(true);
+	latr_set("held_limit", 1 << 20);
+	leave_for(20, 60000);
+	/* What flushes all in between begins anew. */
+	for (i = 0; i < TRIES && fpr_sysfs("parked") < MANY; i++) {
+		char *p = fpr_map(NULL, 0, CHUNK, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE);
+
+		memset(p, OWN, CHUNK * PAGE);
+		peer_touch(p, 1);
+		fpr_unmap(p, CHUNK);
+	}
+	PREMISE(fpr_sysfs("parked") >= MANY, "only %ld frames wait",
+		fpr_sysfs("parked"));
+	starve_drain();
+	interrupted_often(INTERRUPTS, &cpu2.drains, "somebody drains");
+	PREMISE(!atomic_load(&cpu2.drained), "the drain is over");
+	atomic_store(&cpu2.over, true);
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	quiet(false);
+	write_text("/proc/sys/kernel/sched_rt_runtime_us", "950000");
+	write_text(FAIR "runtime", "50000000");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -215,6 +408,8 @@ int main(int argc, char **argv)
 		{ "memory", memory, 0 },
 		{ "started_by_tick", started_by_tick, 300 },
 		{ "asleep", asleep, 0 },
+		{ "late_again", late_again, 300 },
+		{ "drain_starves", drain_starves, 300 },
 	};
 
 	setenv("CEASEFIRE_TEST_MECHANISM", "latr", 1);

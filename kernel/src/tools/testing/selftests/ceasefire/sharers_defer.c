@@ -12,6 +12,7 @@
 
 #include "env.h"
 #include "file.h"
+#include "group.h"
 #include "ktap.h"
 #include "peer.h"
 #include "regions.h"
@@ -22,6 +23,8 @@
 #define NEW		0x42
 #define ROUNDS		20
 #define HELD_MS		600
+/* Reclaim looks at pages that were used more than once until it takes them. */
+#define LONG_HELD_MS	3000
 
 static struct tfile file;
 
@@ -97,7 +100,7 @@ static void asleep(void)
 
 static struct {
 	char *addr;
-	bool go;
+	bool go, ready;
 } other;
 
 static void *evict_other(void *unused)
@@ -149,6 +152,64 @@ static void not_over(void)
 	       begin * 1000);
 }
 
+static void *reclaim_group(void *unused)
+{
+	(void)unused;
+	pin_to_cpu(2);
+	/* All that it uses it has used before: nothing holds it up later. */
+	group_reclaim(0);
+	__atomic_store_n(&other.ready, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&other.go, __ATOMIC_ACQUIRE))
+		;
+	group_reclaim(LENGTH);
+	return NULL;
+}
+
+/*
+ * The same of a control group, whose reclaim holds no lock of the process. mprotect() finds
+ * no entries that it would have to flush for.
+ */
+static void by_group(void)
+{
+	long deferred, cleared;
+	pthread_t thread;
+	double begin, took;
+	char *p, *q;
+
+	need_cpus(3);
+	group_start();
+	file_make(&file, ON_DISK, PAGES, OWN);
+	group_leave();
+	sharers_start();
+	p = mapped();
+	q = regions(1);
+	memset(q, OWN, PAGE);
+	ENSURE(!pthread_create(&thread, NULL, reclaim_group, NULL), "no thread");
+	while (!__atomic_load_n(&other.ready, __ATOMIC_ACQUIRE))
+		sleep_ms(1);
+	peer_finds(p, PAGES, WORD(OWN));
+	/* Pages that wait in lists of a CPU are not looked at by reclaim. */
+	ENSURE(write_text("/proc/sys/vm/drop_caches", "1"), "drop_caches: %m");
+	deferred = vmstat("sharers_defer") + PAGES;
+	sharers_fill_delay(LONG_HELD_MS);
+	begin = seconds();
+	peer_begin_watch(q, 1, WORD(OWN));
+	sleep_ms(50);
+	__atomic_store_n(&other.go, true, __ATOMIC_RELEASE);
+	do
+		cleared = vmstat("sharers_defer");
+	while (cleared < deferred && seconds() - begin < LONG_HELD_MS / 2000.0);
+	MUST(mprotect(p, LENGTH, PROT_NONE));
+	took = seconds() - begin;
+	sharers_fill_delay(0);
+	peer_end_watch();
+	pthread_join(thread, NULL);
+	PREMISE(cleared >= deferred, "reclaim has not taken the pages");
+	ENSURE(took > LONG_HELD_MS / 1000.0 * 0.9,
+	       "it took %.0f ms, while a CPU may have had the pages",
+	       took * 1000);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -156,6 +217,7 @@ int main(int argc, char **argv)
 		{ "alone", alone, 0 },
 		{ "asleep", asleep, 0 },
 		{ "not_over", not_over, 0 },
+		{ "by_group", by_group, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

@@ -19,6 +19,7 @@
 #include "context.h"
 #include "env.h"
 #include "ktap.h"
+#include "peer.h"
 #include "regions.h"
 
 #define READERS		2
@@ -30,6 +31,9 @@
 #define PROCESSES	200
 #define AT_ONCE		20
 #define SWITCHES	20
+#define FAILS		10
+#define PAGES		16
+#define OWN		0x5a
 #define CPU2		"/sys/devices/system/cpu/cpu2/online"
 
 /*
@@ -272,6 +276,32 @@ static void chosen(void)
 	}
 }
 
+/*
+ * fork() gives up while the new address space is still a copy of this one: what it leaves
+ * is not its own.
+ */
+static void fork_fails(void)
+{
+	char *p, *small;
+	int i;
+
+	sharers_start();
+	p = regions(1);
+	for (i = 0; i < FAILS; i++) {
+		ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+		next_fork_fails();
+		ENSURE(fork() == -1 && errno == ENOMEM, "fork: %m");
+		MUST(madvise(p, PAGES * PAGE, MADV_DONTNEED));
+		peer_finds(p, PAGES, 0);
+		/* Where a thread has its granules. */
+		small = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ENSURE(small != MAP_FAILED, "mmap: %m");
+		memset(small, OWN, PAGE);
+		peer_finds(small, 1, WORD(OWN));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -281,6 +311,7 @@ int main(int argc, char **argv)
 		{ "many", many, 300 },
 		{ "switched", switched, 300 },
 		{ "chosen", chosen, 0 },
+		{ "fork_fails", fork_fails, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

@@ -20,6 +20,7 @@
 
 #include "env.h"
 #include "ktap.h"
+#include "map.h"
 #include "stranger.h"
 
 #define STRANGER_LIMIT_S	100
@@ -28,6 +29,14 @@ struct order {
 	long (*call)(long argument);
 	long argument;
 };
+
+/* With one call for all pages: each fault takes long on an emulated CPU. */
+static void write_all(char *p, size_t length)
+{
+	/* Where there is no memory left, the write says so, or dies of it. */
+	madvise(p, length, MADV_POPULATE_WRITE);
+	memset(p, SECRET, length);
+}
 
 static long fill_anon(long mib)
 {
@@ -38,8 +47,55 @@ static long fill_anon(long mib)
 		return -1;
 	/* Small pages: a frame that leaks is a single one. */
 	madvise(p, (size_t)mib * MIB, MADV_NOHUGEPAGE);
-	memset(p, SECRET, (size_t)mib * MIB);
+	write_all(p, (size_t)mib * MIB);
 	return 0;
+}
+
+/* Of the stranger: the frames that it is asked for; 0 at the end, and for those it has. */
+static uint64_t *wanted;
+
+/* How many of the wanted frames these pages have. */
+static long strike_out(const char *p, size_t pages)
+{
+	static uint64_t frames[MIB / PAGE];
+	size_t i, k;
+	long found = 0;
+
+	frames_of(p, pages, frames);
+	for (i = 0; i < pages; i++)
+		for (k = 0; k < STRANGER_FRAMES; k++)
+			if (wanted[k] && wanted[k] == frames[i]) {
+				wanted[k] = 0;
+				found++;
+			}
+	return found;
+}
+
+/* One that somebody else has got meanwhile does not come any more. */
+#define TAKE_IN_VAIN	4
+
+static long take_frames(long mib)
+{
+	long left = 0, had, vain = 0;
+	size_t k;
+
+	for (k = 0; k < STRANGER_FRAMES; k++)
+		left += !!wanted[k];
+	for (had = 0; mib > 0 && left && vain < TAKE_IN_VAIN; mib--) {
+		char *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		long found;
+
+		if (p == MAP_FAILED)
+			return -1;
+		madvise(p, MIB, MADV_NOHUGEPAGE);
+		write_all(p, MIB);
+		found = strike_out(p, MIB / PAGE);
+		had += found;
+		left -= found;
+		vain = found || !had ? 0 : vain + 1;
+	}
+	return had;
 }
 
 static long fill_file(long mib)
@@ -141,12 +197,16 @@ void stranger_start(struct stranger *s)
 	int ends[2];
 
 	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
+	s->wanted = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ENSURE(s->wanted != MAP_FAILED, "mmap: %m");
 	s->pid = (pid_t)MUST(fork());
 	if (!s->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* Who takes all memory is the one to be killed for it. */
 		write_text("/proc/self/oom_score_adj", "1000");
 		close(ends[0]);
+		wanted = s->wanted;
 		serve(ends[1]);
 	}
 	close(ends[1]);
@@ -211,6 +271,19 @@ bool stranger_fill_or_die(struct stranger *s, enum fill kind, size_t mib)
 void stranger_fill(struct stranger *s, enum fill kind, size_t mib)
 {
 	ENSURE(stranger_fill_or_die(s, kind, mib), "the stranger died");
+}
+
+size_t stranger_take(struct stranger *s, const uint64_t *frames, size_t count,
+		     size_t mib)
+{
+	long had;
+
+	ENSURE(count <= STRANGER_FRAMES, "too many frames to ask for");
+	memset(s->wanted, 0, STRANGER_FRAMES * sizeof(*frames));
+	memcpy(s->wanted, frames, count * sizeof(*frames));
+	had = stranger_call(s, take_frames, (long)mib);
+	ENSURE(had >= 0, "the stranger cannot take memory");
+	return (size_t)had;
 }
 
 void stranger_stop(struct stranger *s)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* The byte that its memory is made of. */
@@ -25,15 +26,26 @@ enum fill {
 	FILL_HUGE,	/* anonymous memory in folios of 2 MiB */
 };
 
+/* Most frames that it can be asked for. */
+#define STRANGER_FRAMES	64
+
 struct stranger {
 	pid_t pid;
 	int link;	/* orders go there, results come back */
+	uint64_t *wanted;	/* frames, STRANGER_FRAMES; shared with it */
 };
 
 void stranger_start(struct stranger *s);
 /* Take and write @mib MiB more; returns when that is done. */
 void stranger_fill(struct stranger *s, enum fill kind, size_t mib);
-/* The same where it may be killed for memory: false if it was. */
+/*
+ * Take and write anonymous memory until these frames are part of it, at most @mib
+ * MiB; returns how many are. What was freed together comes back together: it ends
+ * when some have come, and then no more of them.
+ */
+size_t stranger_take(struct stranger *s, const uint64_t *frames, size_t count,
+		     size_t mib);
+/* As stranger_fill(), where it may be killed for memory: false if it was. */
 bool stranger_fill_or_die(struct stranger *s, enum fill kind, size_t mib);
 /* Run @call in the stranger in two halves, to do something meanwhile. */
 void stranger_ask(struct stranger *s, long (*call)(long argument),

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""System calls of morsels, as <linux/morsel.h> has them.
+
+Errors are OSError with words that say what to do, as those of libmorsel.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ceasefire.errors import Failure, Unsupported
+
+_MFD_CLOEXEC = 0x1
+_MFD_MORSEL = 0x800000
+_RANGES_MAX = 1024
+# _IOW(0xCF, 1, 24 bytes), _IOWR(0xCF, 3 and 4, 24 bytes), _IOW(0xCF, 5, 4 bytes)
+_GEOMETRY = 0x4018CF01
+_POPULATE = 0xC018CF03
+_DEPOPULATE = 0xC018CF04
+_DESTROY = 0x4004CF05
+_FORCE = 1
+_ASYNC = 2
+_GEOMETRY_TEXT = struct.Struct("=QIIQ")
+_VECTOR_TEXT = struct.Struct("=QIIQ")
+_RANGE_TEXT = struct.Struct("=QQ")
+_PAGE = 4096
+UNITS = (2 << 20, 1 << 30, 512 << 30)
+
+_WORDS = {
+    errno.EPERM: "it is not allowed: the descriptor only reads, or morsels are switched off",
+    errno.EINVAL: "it is no morsel, or a range is behind its end",
+    errno.EBUSY: "a process has it mapped: --force takes it away, and whoever uses it gets SIGBUS",
+    errno.ENODEV: "it was destroyed",
+    errno.EFBIG: "a morsel has at most 511 units: take a larger unit, or none",
+    errno.ENOMEM: "there is no memory, or a limit is reached",
+    errno.EOPNOTSUPP: "this machine cannot have such morsels",
+}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bytes of a morsel."""
+
+    offset: int
+    length: int
+
+
+def create(name: str, size: int, unit: int | None) -> int:
+    """Make a morsel of size bytes and return its descriptor, which exec closes.
+
+    unit: in bytes, one of UNITS; None: the smallest that suffices.
+    """
+    try:
+        fd = os.memfd_create(name, _MFD_CLOEXEC | _MFD_MORSEL)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise Unsupported("this kernel has no morsels: see `ceasefire doctor`") from None
+        _fail(error)
+    try:
+        if unit is not None:
+            fcntl.ioctl(fd, _GEOMETRY, _GEOMETRY_TEXT.pack(unit, _PAGE, 0, 0))
+        os.ftruncate(fd, size)
+    except OSError as error:
+        os.close(fd)
+        _fail(error)
+    return fd
+
+
+def populate(fd: int, ranges: Sequence[Range]) -> None:
+    """Make memory for ranges, where there is none."""
+    _for_ranges(fd, _POPULATE, ranges)
+
+
+def depopulate(fd: int, ranges: Sequence[Range], *, later: bool = False) -> None:
+    """Take the memory of ranges away. later: it is free after this, when the kernel comes to it."""
+    _for_ranges(fd, _DEPOPULATE, ranges, _ASYNC if later else 0)
+
+
+def destroy(fd: int, *, force: bool) -> None:
+    """Take all memory away for good. force: also if somebody has it mapped."""
+    try:
+        fcntl.ioctl(fd, _DESTROY, struct.pack("=I", _FORCE if force else 0))
+    except OSError as error:
+        _fail(error)
+
+
+def _for_ranges(fd: int, request: int, ranges: Sequence[Range], flags: int = 0) -> None:
+    for first in range(0, len(ranges), _RANGES_MAX):
+        some = ranges[first : first + _RANGES_MAX]
+        text = b"".join(_RANGE_TEXT.pack(r.offset, r.length) for r in some)
+        buffer = ctypes.create_string_buffer(text, len(text))
+        vector = bytearray(_VECTOR_TEXT.pack(ctypes.addressof(buffer), len(some), flags, 0))
+        try:
+            fcntl.ioctl(fd, request, vector)
+        except OSError as error:
+            done = first + _VECTOR_TEXT.unpack(vector)[3]
+            _fail(error, f" ({done} of {len(ranges)} ranges are done)")
+
+
+def _fail(error: OSError, more: str = "") -> NoReturn:
+    number = errno.EINVAL if error.errno == errno.ENOTTY else error.errno
+    raise Failure(f"{_WORDS.get(number or 0, error.strerror)}{more}") from None

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Make, find, fill and empty morsels: shared memory that has page tables of its own.
+
+A morsel is named by a process and its descriptor, PID:FD, as `list` shows them. create runs a
+command that has a new one open; its number is in MORSEL_FD. populate makes memory where there is
+none, depopulate takes it away from all who use it, destroy for good. RANGE is OFFSET:LENGTH in
+bytes or with K, M, G, T behind; without one it is all of it.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import NamedTuple
+
+from ceasefire.cmdline import add_command, command_of
+from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, UsageError
+from ceasefire.morsel import abi, objects
+from ceasefire.morsel.objects import Morsel
+from ceasefire.output import number, progress, say
+from ceasefire.tables import print_table
+
+SCHEMA = 1
+FD = "MORSEL_FD"
+_BYTES = re.compile(r"([0-9]{1,20})([KMGT]?)", re.ASCII | re.IGNORECASE)
+_SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_MOST = (1 << 63) - 1
+
+
+class Kind(NamedTuple):
+    """What can be done: how its options are declared, and what does it."""
+
+    add: Callable[[argparse.ArgumentParser], None]
+    main: Callable[[argparse.Namespace], int]
+    help: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what can be done, and its options."""
+    kinds = parser.add_subparsers(dest="kind", metavar="WHAT", required=True)
+    for name, kind in KINDS.items():
+        kind.add(kinds.add_parser(name, help=kind.help, description=kind.help))
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do it and return the exit status."""
+    return KINDS[args.kind].main(args)
+
+
+def bytes_of(text: str) -> int:
+    """Return the bytes of '4096', '64K' or '1G'."""
+    match = _BYTES.fullmatch(text)
+    value = int(match[1]) << _SHIFT[match[2].upper()] if match else -1
+    if not 0 <= value <= _MOST:
+        raise UsageError(f"'{text}' is no number of bytes: write it like 4096, 64K or 1G")
+    return value
+
+
+def ranges_of(words: Sequence[str], size: int) -> list[abi.Range]:
+    """Return the ranges of OFFSET:LENGTH; without words all of size."""
+    ranges = []
+    for word in words or [f"0:{size}"]:
+        offset, colon, length = word.partition(":")
+        if not colon:
+            raise UsageError(f"'{word}' is no range: write it like 64K:4K, offset and length")
+        found = abi.Range(bytes_of(offset), bytes_of(length))
+        if found.offset + found.length > size:
+            raise UsageError(f"'{word}' ends behind the morsel, which has {size:,} bytes")
+        ranges.append(found)
+    return ranges
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, an object a morsel")
+
+
+def _add_one(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("morsel", metavar="PID:FD", help="the morsel")
+
+
+def _add_stat(parser: argparse.ArgumentParser) -> None:
+    _add_one(parser)
+    _add_json(parser)
+
+
+def _add_ranges(parser: argparse.ArgumentParser) -> None:
+    _add_one(parser)
+    parser.add_argument(
+        "ranges", metavar="RANGE", nargs="*", help="OFFSET:LENGTH in bytes (default: all of it)"
+    )
+
+
+def _add_depopulate(parser: argparse.ArgumentParser) -> None:
+    _add_ranges(parser)
+    parser.add_argument(
+        "--async",
+        action="store_true",
+        dest="later",
+        help="leave it to the kernel to free the memory meanwhile",
+    )
+
+
+def _add_destroy(parser: argparse.ArgumentParser) -> None:
+    _add_one(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="also if it is mapped: users of it get SIGBUS"
+    )
+
+
+def _add_create(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="what it is called in /proc")
+    parser.add_argument("size", metavar="SIZE", help="in bytes, or like 64M or 1G")
+    parser.add_argument(
+        "--unit", metavar="SIZE", help="2M, 1G or 512G (default: the smallest that suffices)"
+    )
+    parser.add_argument("--populate", action="store_true", help="make all of its memory at once")
+    add_command(parser)
+
+
+def list_main(args: argparse.Namespace) -> int:
+    """Print all morsels."""
+    show(objects.found(), json_=args.json)
+    return 0
+
+
+def stat_main(args: argparse.Namespace) -> int:
+    """Print one morsel."""
+    show([objects.one(args.morsel)], json_=args.json)
+    return 0
+
+
+def show(found: Sequence[Morsel], *, json_: bool) -> None:
+    """Print morsels as JSON or as a table."""
+    if json_:
+        for morsel in found:
+            print(json.dumps({"schema": SCHEMA, **asdict(morsel)}))
+        return
+    if not found:
+        say("no morsels that you may see")
+        return
+    rows = [
+        [
+            m.name,
+            number(m.size >> 10),
+            number(m.memory >> 10),
+            number(m.tables >> 10),
+            number(m.unit >> 10),
+            str(m.mappings),
+            " ".join(m.holders),
+        ]
+        for m in found
+    ]
+    columns = ["name", "KiB", "memory", "tables", "unit", "mapped", "open as"]
+    print_table(columns, rows, title="morsels, sizes in KiB")
+
+
+def create_main(args: argparse.Namespace) -> int:
+    """Become the command, with a new morsel."""
+    command = command_of(args, "ceasefire morsel create pool 1G -- ./server")
+    if command[0].startswith("-"):
+        raise UsageError(f"{command[0]} stands behind the size: options come before the name")
+    unit = None if args.unit is None else bytes_of(args.unit)
+    if unit is not None and unit not in abi.UNITS:
+        raise UsageError(f"--unit {args.unit}: it is 2M, 1G or 512G")
+    size = bytes_of(args.size)
+    if not size:
+        raise UsageError("a morsel of 0 bytes is of no use: give a size like 64M")
+    fd = abi.create(args.name, size, unit)
+    if args.populate:
+        abi.populate(fd, [abi.Range(0, size)])
+    os.set_inheritable(fd, True)
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], command, {**os.environ, FD: str(fd)})
+    except FileNotFoundError:
+        progress(f"ceasefire morsel: {command[0]}: command not found")
+        return EXIT_NOT_FOUND
+    except OSError as error:
+        progress(f"ceasefire morsel: {command[0]}: {error.strerror}")
+        return EXIT_NOT_EXECUTABLE
+
+
+def populate_main(args: argparse.Namespace) -> int:
+    """Make memory."""
+    return _for_ranges(args, abi.populate)
+
+
+def depopulate_main(args: argparse.Namespace) -> int:
+    """Take memory away."""
+    return _for_ranges(args, partial(abi.depopulate, later=args.later))
+
+
+def destroy_main(args: argparse.Namespace) -> int:
+    """Take all memory away for good."""
+    fd = objects.opened(args.morsel)
+    try:
+        abi.destroy(fd, force=args.force)
+    finally:
+        os.close(fd)
+    return 0
+
+
+def _for_ranges(args: argparse.Namespace, call: Callable[[int, Sequence[abi.Range]], None]) -> int:
+    fd = objects.opened(args.morsel)
+    try:
+        call(fd, ranges_of(args.ranges, os.fstat(fd).st_size))
+    finally:
+        os.close(fd)
+    return 0
+
+
+KINDS = {
+    "list": Kind(_add_json, list_main, "all morsels that processes have open"),
+    "stat": Kind(_add_stat, stat_main, "what one has"),
+    "create": Kind(_add_create, create_main, "run a command that has a new one open"),
+    "populate": Kind(_add_ranges, populate_main, "make memory where there is none"),
+    "depopulate": Kind(_add_depopulate, depopulate_main, "take memory away from all who use it"),
+    "destroy": Kind(_add_destroy, destroy_main, "take all memory away for good"),
+}

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire morsel` without a kernel that has any: what is found in /proc, and what is refused."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ceasefire.__main__ import main
+from ceasefire.errors import Failure, UsageError
+from ceasefire.morsel import abi, cli, objects
+
+FIGURES = """pos:\t0
+flags:\t02000002
+morsel_unit:\t2048 kB
+morsel_pages:\t{pages} kB
+morsel_tables:\t8 kB
+morsel_mappings:\t{mappings}
+"""
+
+
+def descriptor(proc: Path, pid: int, fd: int, file: Path, text: str) -> None:
+    """Add what /proc would have of an open file."""
+    for name in ("fd", "fdinfo"):
+        (proc / str(pid) / name).mkdir(parents=True, exist_ok=True)
+    (proc / str(pid) / "fd" / str(fd)).symlink_to(file)
+    (proc / str(pid) / "fdinfo" / str(fd)).write_text(text)
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    """A /proc with two morsels; one of them is open twice."""
+    found = tmp_path / "proc"
+    small, large = tmp_path / "small", tmp_path / "large"
+    small.write_bytes(b"x" * 4096)
+    large.write_bytes(b"x" * 8192)
+    (found / "self").mkdir(parents=True)
+    descriptor(found, 7, 1, tmp_path, "pos:\t0\n")
+    descriptor(found, 7, 3, small, FIGURES.format(pages=4, mappings=1))
+    descriptor(found, 12, 5, large, FIGURES.format(pages=64, mappings=2))
+    descriptor(found, 100, 0, small, FIGURES.format(pages=4, mappings=1))
+    return found
+
+
+def test_morsels_are_found_once_the_largest_first(proc: Path) -> None:
+    large, small = objects.found(proc)
+    assert (large.memory, large.tables, large.unit) == (65536, 8192, 2 << 20)
+    assert (large.size, large.mappings, large.holders) == (8192, 2, ("12:5",))
+    assert small.holders == ("7:3", "100:0") and small.size == 4096
+
+
+def test_the_name_is_that_of_memfd(proc: Path) -> None:
+    # A link that leads nowhere by its text, as those of /proc; so it is only read.
+    at = proc / "7" / "fd" / "3"
+    target = at.resolve()
+    at.unlink()
+    named = target.with_name("memfd:a b (deleted)")
+    target.rename(named)
+    at.symlink_to(named)
+    assert objects.at(proc, 7, 3) is not None
+    assert objects._NAME.fullmatch("/memfd:a b (deleted)") is not None
+
+
+def test_one_is_named_by_its_descriptor(proc: Path) -> None:
+    assert objects.one("12:5", proc).memory == 65536
+    with pytest.raises(Failure, match="is no morsel"):
+        objects.one("7:1", proc)
+    with pytest.raises(Failure, match="process 8 has no descriptor 3"):
+        objects.one("8:3", proc)
+    for text in ("7", "7:", ":3", "7:x", "-7:3", "/proc/7/fd/3"):
+        with pytest.raises(UsageError, match="PID:FD"):
+            objects.one(text, proc)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("4096", 4096), ("64K", 65536), ("1g", 1 << 30), ("2T", 2 << 40)]
+)
+def test_bytes(text: str, size: int) -> None:
+    assert cli.bytes_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "K", "-1", "1.5M", "1KB", "9" * 25, "8388608T"])
+def test_bytes_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="no number of bytes"):
+        cli.bytes_of(text)
+
+
+def test_ranges() -> None:
+    assert cli.ranges_of([], 8192) == [abi.Range(0, 8192)]
+    assert cli.ranges_of(["4K:4096", "0:1"], 8192) == [abi.Range(4096, 4096), abi.Range(0, 1)]
+    with pytest.raises(UsageError, match="no range"):
+        cli.ranges_of(["4K"], 8192)
+    with pytest.raises(UsageError, match="behind the morsel, which has 8,192 bytes"):
+        cli.ranges_of(["4K:4097"], 8192)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (["create", "pool", "64M"], 2, "the command is missing"),
+        (["create", "pool", "0", "--", "true"], 2, "of no use"),
+        (["create", "--unit", "3M", "pool", "64M", "--", "true"], 2, "2M, 1G or 512G"),
+        (["populate", "0:0"], 1, "no descriptor 0"),
+        (["stat", "x"], 2, "PID:FD"),
+        (["copy"], 2, "invalid choice"),
+        ([], 2, "WHAT"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    words: list[str], status: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        found = main(["morsel", *words])
+    except SystemExit as end:
+        found = int(end.code or 0)
+    out, err = capsys.readouterr()
+    assert found == status and says in err and err.count("\n") == 1 and not out
+
+
+def test_a_kernel_without_morsels(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        os.close(abi.create("probe", 1 << 21, None))
+    except Failure:
+        assert main(["morsel", "create", "pool", "64M", "--", "true"]) == 77
+        assert "no morsels" in capsys.readouterr().err
+    else:
+        pytest.skip("this kernel has morsels: cli/guest")
+
+
+def test_what_is_shown(proc: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.show(objects.found(proc), json_=True)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["holders"] for line in lines] == [["12:5"], ["7:3", "100:0"]]
+    cli.show(objects.found(proc), json_=False)
+    table = capsys.readouterr().out
+    assert "7:3 100:0" in table and "2,048" in table
+    cli.show([], json_=False)
+    assert capsys.readouterr().out == "no morsels that you may see\n"
+
+
+def test_all_kinds_have_options() -> None:
+    parser = argparse.ArgumentParser()
+    cli.add_arguments(parser)
+    given = parser.parse_args(["depopulate", "1:2", "0:4K"])
+    assert given.ranges == ["0:4K"] and not given.later
+    assert parser.parse_args(["depopulate", "--async", "1:2"]).later

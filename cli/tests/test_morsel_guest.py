@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ceasefire morsel` on a kernel that has them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ceasefire.paths import build_dir
+from ceasefire.vm import GuestSpec, run_guest
+
+pytestmark = pytest.mark.guest
+
+LIMIT = 1200.0
+SCRIPT = r"""
+C="$CEASEFIRE morsel"
+$C create --populate pool 8M -- sh -c '
+  $0 morsel stat --json $$:$MORSEL_FD
+  $0 morsel depopulate $$:$MORSEL_FD 0:1M 4M:512K
+  $0 morsel populate $$:$MORSEL_FD 0:4K
+  $0 morsel list --json
+  $0 morsel depopulate --async $$:$MORSEL_FD 6M:1M; sync /proc/$$/fd/$MORSEL_FD
+  $0 morsel stat --json $$:$MORSEL_FD
+  $0 morsel populate $$:$MORSEL_FD 8M:4K; echo "behind $?"
+  $0 morsel destroy $$:$MORSEL_FD; $0 morsel destroy $$:$MORSEL_FD; echo "twice $?"
+  exec 9</proc/$$/fd/$MORSEL_FD
+' $CEASEFIRE
+echo "ended $?"
+$C create pool 1024M --unit 2M -- true; echo "option behind $?"
+$C create --unit 2M pool 1024M -- true; echo "units $?"
+$C create pool 4M -- /nosuch; echo "missing $?"
+$C list
+$CEASEFIRE doctor | grep morsels
+"""
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    """Run everything in one guest and return what it printed."""
+    root = Path(__file__).resolve().parents[2]
+    spec = GuestSpec(timeout=LIMIT, environment=(("CEASEFIRE_BUILD", str(build_dir())),))
+    script = f"exec 2>&1\nCEASEFIRE={root}/ceasefire\n{SCRIPT}"
+    result = run_guest(spec, ["sh", "-c", script], name="test-morsel")
+    assert result.check() == 0, result.stderr.decode()
+    return result.stdout.decode().splitlines()
+
+
+def test_a_command_has_a_new_one(lines: list[str]) -> None:
+    full, later, left = (json.loads(line) for line in lines if line.startswith("{"))
+    assert full["name"] == "pool" and full["size"] == 8 << 20 and full["unit"] == 2 << 20
+    assert full["memory"] == 8 << 20 and full["mappings"] == 0 and len(full["holders"]) == 1
+    assert later["memory"] == (8 << 20) - (1 << 20) - (512 << 10) + 4096
+    # sync waits for what --async has left to the kernel.
+    assert left["memory"] == later["memory"] - (1 << 20)
+    # The command, and the shell that it has started.
+    assert full["holders"][0] in later["holders"]
+    assert "ended 0" in lines
+
+
+def test_what_cannot_be_is_one_line(lines: list[str]) -> None:
+    assert "ends behind the morsel" in lines[lines.index("behind 2") - 1]
+    assert "it was destroyed" in lines[lines.index("twice 1") - 1]
+    assert "options come before the name" in lines[lines.index("option behind 2") - 1]
+    assert "at most 511 units" in lines[lines.index("units 1") - 1]
+    assert "command not found" in lines[lines.index("missing 127") - 1]
+
+
+def test_nothing_is_left(lines: list[str]) -> None:
+    assert "no morsels that you may see" in lines
+
+
+def test_doctor_knows_them(lines: list[str]) -> None:
+    assert any("morsels" in line and "on for programs that ask" in line for line in lines)

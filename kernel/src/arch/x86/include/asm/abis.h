@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The bit of a page table entry that says that its page was used, where the accessed
+ * bit says whether a CPU may have the entry (mm/ceasefire/abis/uncached.c). Hardware
+ * ignores it. Who asks whether a page was used asks for both, and who says that
+ * it was not clears both; setting the accessed bit is enough.
+ *
+ * Only in entries of pages, with rights or without (PROT_NONE), never in others that
+ * are not present. Included by asm/pgtable.h.
+ */
+#ifndef _ASM_X86_ABIS_H
+#define _ASM_X86_ABIS_H
+
+#ifndef __ASSEMBLY__
+
+#include <linux/bitops.h>
+
+#include <asm/pgtable_types.h>
+
+#ifdef CONFIG_CEASEFIRE_ABIS
+
+/*
+ * Beside the accessed bit: pte_young(). Some ask that of entries which are not present, and
+ * in those the bit is one of an offset.
+ */
+static inline int abis_used(pte_t pte)
+{
+	return (pte_flags(pte) & (_PAGE_PRESENT | _PAGE_PROTNONE)) &&
+	       (pte_flags(pte) & _PAGE_USED);
+}
+
+/* Of two entries: was one of them used, may a CPU have one of them? */
+static inline pte_t abis_merge_use(pte_t pte, pte_t other)
+{
+	return native_make_pte(native_pte_val(pte) |
+			       (native_pte_val(other) &
+				(_PAGE_ACCESSED | _PAGE_USED)));
+}
+
+/* ptep_test_and_clear_young(), page table lock held: was it set? */
+static inline int abis_clear_used(pte_t *ptep)
+{
+	if (likely(!abis_used(*ptep)))
+		return 0;
+	/* Hardware may set other bits meanwhile. */
+	clear_bit(_PAGE_BIT_USED, (unsigned long *)&ptep->pte);
+	return 1;
+}
+
+#else
+
+#define abis_used(pte) 0
+#define abis_clear_used(ptep) 0
+
+#endif /* CONFIG_CEASEFIRE_ABIS */
+
+#endif /* __ASSEMBLY__ */
+
+#endif /* _ASM_X86_ABIS_H */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Hooks of ABIS: where entries are changed that no CPU may have (I11), and where
+ * they are made without the accessed bit. mm/ceasefire/abis/uncached.c has what it
+ * is about, ceasefire_gather.h what concerns struct mmu_gather, asm/abis.h the bit
+ * that keeps what Linux wants to know of the use of a page.
+ */
+#ifndef _LINUX_CEASEFIRE_ABIS_H
+#define _LINUX_CEASEFIRE_ABIS_H
+
+#include <linux/compiler.h>
+#include <linux/mm_types.h>
+
+#ifdef CONFIG_CEASEFIRE_ABIS
+
+bool __abis_uncached(struct vm_area_struct *vma, pte_t pte, bool listed);
+pte_t __abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr);
+pte_t __abis_flushed(struct vm_area_struct *vma, pte_t pte);
+
+/* Has the process asked for it? Then it is noted whose accessed bits are cleared. */
+static inline bool abis_on(struct mm_struct *mm)
+{
+	return unlikely(READ_ONCE(mm->context.abis));
+}
+
+/*
+ * ptep_clear_flush(), and where reclaim and migration note a flush for later: no CPU has
+ * the entry that was just cleared. @listed: the caller has not taken the page off its list
+ * himself, so reclaim may have, and may not have flushed for it yet.
+ */
+static inline bool abis_uncached(struct vm_area_struct *vma, pte_t pte,
+				 bool listed)
+{
+	return abis_on(vma->vm_mm) && __abis_uncached(vma, pte, listed);
+}
+
+/* set_pte_range(): entries beside the one that was touched. */
+static inline pte_t abis_born(struct vm_area_struct *vma, pte_t pte,
+			      unsigned int nr)
+{
+	return abis_on(vma->vm_mm) ? __abis_born(vma, pte, nr) : pte;
+}
+
+/* The entry was cleared and flushed for, and comes back with fewer rights. */
+static inline pte_t abis_flushed(struct vm_area_struct *vma, pte_t pte)
+{
+	return abis_on(vma->vm_mm) ? __abis_flushed(vma, pte) : pte;
+}
+
+#else
+
+#define abis_on(mm) false
+#define abis_uncached(vma, pte, listed) false
+#define abis_born(vma, pte, nr) (pte)
+#define abis_flushed(vma, pte) (pte)
+
+#endif /* CONFIG_CEASEFIRE_ABIS */
+
+#endif /* _LINUX_CEASEFIRE_ABIS_H */

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Entries that no CPU has: they are changed, and nobody is asked to drop them.
+ *
+ * Which those are the core knows (../core/young.c): the accessed bit is clear, and
+ * has been since a full flush, or since the entry was made. Here is what follows:
+ *   - a gather (zap, change_protection()) does not take the entry into its range.
+ *     It flushes for the others, if there are any, and frees its pages as ever: what
+ *     nobody has a translation of may be free at once
+ *   - ptep_clear_flush() returns without a flush: copy on write, msync(), KSM,
+ *     uprobes, memory failure
+ *   - reclaim and migration note no flush for later
+ *
+ * A gather that overlaps with another one flushes everything in the end, as ever:
+ * it may have found entries empty that the other one has cleared, and relies on its
+ * own flush for those (tlb_finish_mmu()). In its middle, when it is full, it flushes
+ * for what is in its range only; an entry that the other one has left without
+ * the accessed bit, and has not flushed for, is taken into it for that reason
+ * (cf_young_pending()).
+ *
+ * Tables that go are in the range of the gather by themselves, with what is cached of
+ * the way to them (pte_free_tlb()): that flush is sent, to all or to the sharers of the
+ * region, whatever the entries of the table were.
+ *
+ * More entries have the bit clear than those that reclaim has looked at:
+ *   - fault-around maps pages that nobody has asked for. They are born without it
+ *   - who flushes for an entry and leaves it present may clear it in the same
+ *     step, before anybody can walk there again: msync() and writeback, when a page
+ *     becomes clean
+ * Linux takes the bit for the use of the page, and shall see the same as before. So a
+ * bit that hardware ignores says that (asm/abis.h), and pte_young() asks for both.
+ *
+ * Programs have used mprotect() as a barrier: all CPUs of a process were interrupted.
+ * They did so with locked memory, so there all are still asked for a flush.
+ *
+ * Locks: the page table lock of the entry.
+ * Callers: zap_present_folio_ptes(), change_pte_range(), tlb_flush_mmu_tlbonly(),
+ * ptep_clear_flush(), try_to_unmap_one(), try_to_migrate_one(), set_pte_range(),
+ * page_vma_mkclean_one().
+ */
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/mmu_notifier.h>
+#include <linux/swapops.h>
+#include <linux/vmstat.h>
+
+#include <asm/tlb.h>
+
+#include <trace/events/ceasefire.h>
+
+#include "abis.h"
+
+static_assert(ABIS_CACHED_YOUNG - ABIS_UNCACHED == CF_CACHED_YOUNG - CF_UNCACHED);
+static_assert(ABIS_CACHED_VENDOR - ABIS_CACHED_YOUNG == CF_CACHED_VENDOR);
+static_assert(ABIS_CACHED_LOCKED - ABIS_CACHED_YOUNG == ABIS_IS_LOCKED);
+
+/* Why a CPU may have entries that were just cleared, counted; CF_UNCACHED: none has. */
+static int abis_cached(struct vm_area_struct *vma, pte_t pte, unsigned int nr,
+		       int own)
+{
+	if (!abis_source_on(ABIS_SOURCE_UNCACHED))
+		return CF_CACHED_DISABLED;
+	if (!abis_is_plain(vma, pte))
+		return ABIS_IS_SPECIAL;
+	return cf_cached(vma, pte, nr, own);
+}
+
+static bool abis_count_entries(struct mm_struct *mm, pte_t pte, unsigned int nr,
+			       int why)
+{
+	count_vm_events(ABIS_CACHED_YOUNG + why, nr);
+	trace_abis_entry(mm->context.ctx_id, pte_pfn(pte), nr,
+			 why - CF_UNCACHED);
+	return why == CF_UNCACHED;
+}
+
+static void abis_count_flush(struct mm_struct *mm, enum vm_event_item which)
+{
+	count_vm_event(which);
+	trace_abis_flush(mm->context.ctx_id, which - ABIS_NONE);
+}
+
+/*
+ * Was the entry cleared before, by somebody whose flush is still to come? Who has taken
+ * the page off its list does not get it as long as a gather has it, too, and has flushed
+ * for it himself when it is back there.
+ */
+static bool abis_is_awaited(struct mm_struct *mm, bool listed)
+{
+	return listed && (mm_tlb_flush_pending(mm) || cf_batch_pending(mm));
+}
+
+/**
+ * __abis_uncached() - an entry was cleared: has no CPU got it?
+ * @vma: its mapping
+ * @pte: the entry as it was
+ * @listed: the page may be one that reclaim has taken off its list, and not flushed for
+ *
+ * Return: true if a flush is not needed.
+ */
+bool __abis_uncached(struct vm_area_struct *vma, pte_t pte, bool listed)
+{
+	struct mm_struct *mm = vma->vm_mm;
+	int why;
+
+	/* Nothing that a CPU would walk was there. */
+	if (!pte_present(pte))
+		return false;
+	why = abis_cached(vma, pte, 1, 0);
+	if (why == CF_UNCACHED && abis_is_awaited(mm, listed))
+		why = CF_CACHED_PENDING;
+	abis_count_flush(mm, why == CF_UNCACHED ? ABIS_NONE : ABIS_ALL);
+	return abis_count_entries(mm, pte, 1, why);
+}
+
+/* Entries are left out of the range of a gather, which may have pages of them. */
+static void abis_leave_out(struct mmu_gather *tlb)
+{
+	tlb->abis_left = 1;
+	/* Whoever adds pages wants to see that entries were cleared. */
+	tlb->end = max(tlb->end, 1UL);
+}
+
+/**
+ * __abis_gather_uncached() - a gather has cleared entries: has no CPU got them?
+ * @tlb: the gather
+ * @vma: their mapping
+ * @pte: the first one as it was, with the accessed bits of all
+ * @nr: their number, of one folio
+ *
+ * Return: true if the gather need not flush for them.
+ */
+bool __abis_gather_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
+			    pte_t pte, unsigned int nr)
+{
+	int why;
+
+	/* The whole address space goes, and its entries were cleared in any order. */
+	if (tlb->fullmm)
+		return false;
+	why = abis_cached(vma, pte, nr, 1);
+	if (why == CF_UNCACHED)
+		abis_leave_out(tlb);
+	return abis_count_entries(tlb->mm, pte, nr, why);
+}
+
+/* Does the program expect that all CPUs are interrupted? */
+static bool abis_is_barrier(struct vm_area_struct *vma)
+{
+	CF_MUTATION(abis_locked_unseen, return false);
+	return vma->vm_flags & VM_LOCKED;
+}
+
+/**
+ * __abis_protect_uncached() - an entry has got other rights: has no CPU got it as it was?
+ * @tlb: gather of change_protection()
+ * @vma: its mapping
+ * @pte: the entry as it was
+ *
+ * Return: true if the gather need not flush for it.
+ */
+bool __abis_protect_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
+			     pte_t pte)
+{
+	if (abis_is_barrier(vma))
+		return abis_count_entries(tlb->mm, pte, 1, ABIS_IS_LOCKED);
+	return __abis_gather_uncached(tlb, vma, pte, 1);
+}
+
+/**
+ * __abis_gather_flush() - a gather is about to flush, if there is anything to flush for
+ * @tlb: the gather
+ */
+void __abis_gather_flush(struct mmu_gather *tlb)
+{
+	bool flushes = tlb->freed_tables || tlb->cleared_ptes ||
+		       tlb->cleared_pmds || tlb->cleared_puds ||
+		       tlb->cleared_p4ds || tlb->unshared_tables;
+
+	if (!flushes && tlb->abis_left)
+		abis_count_flush(tlb->mm, ABIS_NONE);
+	else if (flushes && atomic_read(&tlb->mm->mm_users))
+		abis_count_flush(tlb->mm, tlb->abis_left ? ABIS_SOME : ABIS_ALL);
+	/* Who takes a table away flushes for what is cached of the way there. */
+	CF_MUTATION_IF(abis_tables_unseen, tlb->abis_left && !tlb->cleared_ptes,
+		       __tlb_reset_range(tlb));
+	tlb->abis_left = 0;
+}
+
+/* Is an entry without the bit worth more than the work of a CPU that sets it? */
+static bool abis_profits(struct vm_area_struct *vma, pte_t pte)
+{
+	return abis_source_on(ABIS_SOURCE_UNCACHED) &&
+	       READ_ONCE(cf_young_trusted) && migration_entry_supports_ad() &&
+	       !mm_has_notifiers(vma->vm_mm) && abis_is_plain(vma, pte);
+}
+
+/* The use of the page is in the other bit, so that Linux sees the same as before. */
+static pte_t abis_keep_use(pte_t pte)
+{
+	pte = pte_clear_flags(pte, _PAGE_ACCESSED);
+	CF_MUTATION(abis_use_lost, return pte);
+	return pte_set_flags(pte, _PAGE_USED);
+}
+
+/**
+ * __abis_born() - entries are made for pages that nobody has asked for
+ * @vma: their mapping
+ * @pte: the first entry
+ * @nr: their number
+ *
+ * Nobody can have it: the address was empty. Unless reclaim has just taken it from
+ * there, and not flushed yet; then it is made as ever. ../core/young.c has the same for
+ * a gather.
+ *
+ * Return: the entry to be made.
+ */
+pte_t __abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr)
+{
+	if (!abis_profits(vma, pte) || cf_batch_pending(vma->vm_mm))
+		return pte;
+	count_vm_events(ABIS_BORN, nr);
+	return abis_keep_use(pte);
+}
+
+/**
+ * __abis_flushed() - an entry was cleared and flushed for, and is made again
+ * @vma: its mapping
+ * @pte: the entry that it becomes
+ *
+ * Between the two nobody could walk there, so no CPU has it. The flush may have left
+ * CPUs out: those that did not have it.
+ *
+ * Return: the entry to be made.
+ */
+pte_t __abis_flushed(struct vm_area_struct *vma, pte_t pte)
+{
+	if (!(pte_flags(pte) & _PAGE_ACCESSED) || !abis_profits(vma, pte))
+		return pte;
+	count_vm_event(ABIS_CLEANED);
+	return abis_keep_use(pte);
+}

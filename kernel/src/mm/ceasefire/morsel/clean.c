@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What was cut, and flushed for, is freed.
+ *
+ * Who has the lock of a table may use pages of it (M4). Pages that were cut one by one were
+ * cut under it. Those of a table that was cut are taken from it under its lock now, and
+ * nobody finds the table again. GUP without locks looks at the entry once more when it has
+ * a reference.
+ *
+ * The table itself is empty then, and waits: until a flush which lazy CPUs get as well, one
+ * for many tables, within a second or when they are 2 MiB; and then for RCU, since walkers hold
+ * nothing else when they lock it.
+ *
+ * Locks: @settling; one table's; @cut_lock. Callers: prune.c, async.c, destroy.c, object.c.
+ */
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/workqueue.h>
+
+#include "morsel.h"
+
+/* So many, or so long. */
+#define MORSEL_CUT_MAX		(PMD_SIZE / PAGE_SIZE)
+#define MORSEL_CUT_AGE		HZ
+
+#ifdef CONFIG_CEASEFIRE_DEBUG
+u32 morsel_clean_delay_us;
+#endif
+
+/**
+ * morsel_clean_pause() - somebody has taken what is to be freed
+ *
+ * Debug builds: makes the time long until it is.
+ */
+void morsel_clean_pause(void)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	u32 us = READ_ONCE(morsel_clean_delay_us);
+
+	if (us)
+		msleep(DIV_ROUND_UP(us, USEC_PER_MSEC));
+#endif
+}
+
+/* Take the pages of a table that nothing leads to. */
+static void morsel_empty(unsigned long *table, struct list_head *pages)
+{
+	spinlock_t *ptl = ptlock_ptr(virt_to_ptdesc(table));
+	unsigned int i;
+
+	spin_lock(ptl);
+	for (i = 0; i < PTRS_PER_PTE; i++) {
+		unsigned long leaf = table[i];
+
+		if (!leaf)
+			continue;
+		WRITE_ONCE(table[i], 0);
+		list_add_tail(&morsel_leaf_page(leaf)->lru, pages);
+	}
+	spin_unlock(ptl);
+}
+
+static void morsel_free_cut(struct morsel *m, struct list_head *tables)
+{
+	struct ptdesc *table, *next;
+
+	list_for_each_entry_safe(table, next, tables, pt_list) {
+		list_del(&table->pt_list);
+		morsel_table_free(m, table, 1);
+	}
+}
+
+/* One after the other, or who comes second would not wait for what the first one has taken. */
+static void morsel_settle_begin(struct morsel *m)
+{
+	CF_MUTATION(morsel_settle_beside, return);
+	mutex_lock(&m->settling);
+}
+
+static void morsel_settle_end(struct morsel *m)
+{
+	CF_MUTATION(morsel_settle_beside, return);
+	mutex_unlock(&m->settling);
+}
+
+/**
+ * morsel_settle_now() - flush for all tables that wait, and free them
+ * @m: the morsel
+ *
+ * And wait for those that others have taken: fsync() and MORSEL_IOC_DESTROY come after them.
+ *
+ * Context: may sleep.
+ */
+void morsel_settle_now(struct morsel *m)
+{
+	LIST_HEAD(tables);
+
+	morsel_settle_begin(m);
+	/* Those that are taken here were cut before the flush. */
+	i_mmap_lock_read(m->inode.i_mapping);
+	spin_lock(&m->cut_lock);
+	list_splice_init(&m->cut, &tables);
+	m->nr_cut = 0;
+	spin_unlock(&m->cut_lock);
+	if (!list_empty(&tables))
+		morsel_flush(m, 0, U64_MAX, true);
+	i_mmap_unlock_read(m->inode.i_mapping);
+	/* Who waits for a work item is not late itself. */
+	if (!list_empty(&tables) && current_work())
+		morsel_clean_pause();
+	morsel_free_cut(m, &tables);
+	morsel_settle_end(m);
+}
+
+/**
+ * morsel_settle() - tables have waited long enough
+ * @work: of the morsel
+ */
+void morsel_settle(struct work_struct *work)
+{
+	morsel_settle_now(container_of(to_delayed_work(work), struct morsel,
+				       settle));
+}
+
+/**
+ * morsel_clean() - free what was cut
+ * @m: the morsel
+ * @g: what it is; all who map it have flushed
+ *
+ * Context: may sleep.
+ */
+void morsel_clean(struct morsel *m, struct morsel_gather *g)
+{
+	struct ptdesc *table;
+	unsigned int nr = 0;
+	bool many;
+
+	list_for_each_entry(table, &g->tables, pt_list) {
+		LIST_HEAD(pages);
+
+		morsel_empty(ptdesc_address(table), &pages);
+		morsel_pages_free(m, &pages);
+		nr++;
+		cond_resched();
+	}
+	morsel_pages_free(m, &g->pages);
+	if (!nr)
+		return;
+	spin_lock(&m->cut_lock);
+	list_splice_tail_init(&g->tables, &m->cut);
+	m->nr_cut += nr;
+	many = m->nr_cut >= MORSEL_CUT_MAX;
+	spin_unlock(&m->cut_lock);
+	if (many)
+		morsel_settle_now(m);
+	else
+		queue_delayed_work(system_unbound_wq, &m->settle,
+				   MORSEL_CUT_AGE);
+}
+
+static void morsel_clean_below(struct morsel *m, unsigned long *table,
+			       unsigned int level)
+{
+	unsigned int i;
+
+	for (i = 0; i < PTRS_PER_PTE; i++) {
+		unsigned long *next;
+
+		if (!table[i])
+			continue;
+		next = morsel_table(table[i]);
+		if (level > 2) {
+			morsel_clean_below(m, next, level - 1);
+		} else {
+			LIST_HEAD(pages);
+
+			morsel_empty(next, &pages);
+			morsel_pages_free(m, &pages);
+		}
+		morsel_table_free(m, virt_to_ptdesc(next), level - 1);
+		cond_resched();
+	}
+}
+
+/**
+ * morsel_clean_all() - the object goes
+ * @m: the object, which nobody maps, and of which nothing is left to others
+ *
+ * Each mapping has flushed when it went, in lazy mode, too.
+ *
+ * Context: may sleep.
+ */
+void morsel_clean_all(struct morsel *m)
+{
+	LIST_HEAD(tables);
+
+	cancel_delayed_work_sync(&m->settle);
+	list_splice_init(&m->cut, &tables);
+	morsel_free_cut(m, &tables);
+	if (m->level)
+		morsel_clean_below(m, m->top, m->level + 1);
+}

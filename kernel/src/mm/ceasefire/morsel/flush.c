@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * All who map a morsel flush: for pages that were cut, and later for tables.
+ *
+ * Who maps it is in i_mmap, which is held from before the first cut until all have flushed (M3).
+ * Each process is flushed once, however many mappings it has: a CPU runs one process
+ * at a time, so it is interrupted at most once, whatever the number of ranges, mappings and
+ * processes.
+ *
+ * For pages only CPUs are interrupted that have the process loaded and are not in lazy mode.
+ * The others compare generations when they come back, before they use an address of it.
+ * But in lazy mode a CPU may walk tables ahead. So a table that was cut, which is emptied
+ * first, waits for a flush that lazy CPUs get as well (clean.c).
+ *
+ * Copies of upper tables (sharers) lead to the table that has the entries which are cut, and have
+ * none of those, see ceasefire_table_is_linked().
+ *
+ * Locks: i_mmap_rwsem, for reading. Callers: prune.c, clean.c.
+ */
+#include <linux/hash.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+
+#include <asm/tlbflush.h>
+
+#include "morsel.h"
+
+#define MORSEL_SEEN_BITS	8
+
+/* Has another mapping of the process come before? @seen says no, or perhaps. */
+static bool morsel_is_first(struct address_space *mapping,
+			    struct vm_area_struct *vma, unsigned long *seen)
+{
+	struct vm_area_struct *other;
+
+	if (!__test_and_set_bit(hash_ptr(vma->vm_mm, MORSEL_SEEN_BITS), seen))
+		return true;
+	vma_interval_tree_foreach(other, &mapping->i_mmap, 0, ULONG_MAX) {
+		if (other == vma)
+			return true;
+		if (other->vm_mm == vma->vm_mm)
+			return false;
+	}
+	return true;
+}
+
+/* Has a process more than one mapping? */
+static bool morsel_is_only(struct address_space *mapping,
+			   struct vm_area_struct *vma)
+{
+	struct vm_area_struct *other;
+
+	vma_interval_tree_foreach(other, &mapping->i_mmap, 0, ULONG_MAX)
+		if (other != vma && other->vm_mm == vma->vm_mm)
+			return false;
+	return true;
+}
+
+/* The part of a mapping that has a range of the object; false: none. */
+static bool morsel_part(struct vm_area_struct *vma, u64 start, u64 end,
+			unsigned long *from, unsigned long *to)
+{
+	u64 len = vma->vm_end - vma->vm_start;
+
+	if (start >= len)
+		return false;
+	*from = vma->vm_start + start;
+	*to = vma->vm_start + min(end, len);
+	return true;
+}
+
+/* More pages than the architecture flushes one by one. */
+#define MORSEL_FLUSH_ALL	(64 * PAGE_SIZE)
+
+static void morsel_flush_mm(struct morsel *m, struct vm_area_struct *vma,
+			    u64 start, u64 end, bool tables)
+{
+	unsigned long from = 0, to = TLB_FLUSH_ALL;
+
+	/* Who sees only a few pages go keeps the rest. */
+	if (!tables && end - start < MORSEL_FLUSH_ALL &&
+	    morsel_is_only(m->inode.i_mapping, vma) &&
+	    !morsel_part(vma, start, end, &from, &to))
+		return;
+	flush_tlb_mm_range(vma->vm_mm, from, to, PAGE_SHIFT, tables);
+	atomic_long_inc(&m->flushes);
+}
+
+/**
+ * morsel_flush() - flush every process that maps a morsel
+ * @m: the morsel
+ * @start: first byte that was cut
+ * @end: behind the last one
+ * @tables: for tables that are to be freed
+ *
+ * Context: may sleep; i_mmap is held.
+ */
+void morsel_flush(struct morsel *m, u64 start, u64 end, bool tables)
+{
+	struct address_space *mapping = m->inode.i_mapping;
+	DECLARE_BITMAP(seen, 1 << MORSEL_SEEN_BITS);
+	struct vm_area_struct *vma;
+
+	CF_MUTATION(morsel_unflushed, return);
+	bitmap_zero(seen, 1 << MORSEL_SEEN_BITS);
+	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX) {
+		bool first = morsel_is_first(mapping, vma, seen);
+
+		CF_MUTATION(morsel_flush_twice, first = true);
+		if (first)
+			morsel_flush_mm(m, vma, start, end, tables);
+		CF_MUTATION(morsel_flush_one, return);
+		cond_resched();
+	}
+}
+
+/* What secondary MMUs are told of a mapping, at both ends. */
+static bool morsel_notice(struct vm_area_struct *vma, u64 start, u64 end,
+			  struct mmu_notifier_range *range)
+{
+	unsigned long from, to;
+
+	CF_MUTATION(morsel_unnoticed, return false);
+	if (!mm_has_notifiers(vma->vm_mm) ||
+	    !morsel_part(vma, start, end, &from, &to))
+		return false;
+	mmu_notifier_range_init(range, MMU_NOTIFY_CLEAR, 0, vma->vm_mm, from,
+				to);
+	return true;
+}
+
+/**
+ * morsel_flush_begin() - before the first cut
+ * @m: the morsel
+ * @start: first byte
+ * @end: behind the last one
+ */
+void morsel_flush_begin(struct morsel *m, u64 start, u64 end)
+{
+	struct address_space *mapping = m->inode.i_mapping;
+	struct mmu_notifier_range range;
+	struct vm_area_struct *vma;
+
+	i_mmap_lock_read(mapping);
+	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX)
+		if (morsel_notice(vma, start, end, &range))
+			mmu_notifier_invalidate_range_start(&range);
+}
+
+/**
+ * morsel_flush_end() - after the flush
+ * @m: the morsel
+ * @start: as for morsel_flush_begin()
+ * @end: as for morsel_flush_begin()
+ */
+void morsel_flush_end(struct morsel *m, u64 start, u64 end)
+{
+	struct address_space *mapping = m->inode.i_mapping;
+	struct mmu_notifier_range range;
+	struct vm_area_struct *vma;
+
+	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX)
+		if (morsel_notice(vma, start, end, &range))
+			mmu_notifier_invalidate_range_end(&range);
+	i_mmap_unlock_read(mapping);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Morsels: memory objects with page tables of their own, which are linked into every
+ * process that maps one.
+ *
+ * A morsel has units of 2 MiB, 1 GiB or 512 GiB. The table of a unit, its root, is
+ * what processes link: an entry of their own table of PMDs, PUDs or P4Ds leads there, the
+ * attach entry. It has the rights of the mapping; entries of pages always allow all but
+ * execution. Roots are in turn found by a table of the object, its top, which no CPU
+ * walks. So software walks one tree, from the top, whoever maps it where.
+ *
+ *   object.c	the object: made, destroyed
+ *   size.c	its layout and its size
+ *   file.c	what a program does with it: read(), write(), fallocate(), ioctl()
+ *   memory.c	its pages and tables: where they come from, who pays, the limit
+ *   tree.c	entries: found, made, installed, read
+ *   map.c	mappings: attach entries come, change and go
+ *   fault.c	the first access
+ *   populate.c	pages for many, in blocks
+ *   prune.c	depopulation: entries are cut
+ *   flush.c	all who map it flush
+ *   clean.c	what was cut is freed
+ *   async.c	the same by others
+ *   destroy.c	nothing is left, whoever maps it
+ *   show.c	what can be seen of it
+ *
+ * Tables by level: 1 has entries of pages, 2 leads to those, 3 to these. The top has
+ * the level above roots.
+ *
+ * M1 An entry is cut by xchg(). Who got the old value owns what it leads to.
+ * M2 Into a table one installs under its lock, after a look at the entry above, and at
+ *    the size of the object.
+ * M3 What was cut is freed when every mapping in i_mmap was flushed. A mapping that
+ *    leaves i_mmap has flushed itself before.
+ * M4 Who walks: entries of pages by the table's lock; tables of level 1 by RCU. Tables
+ *    above, and so roots, are never cut: they stay as long as the object.
+ * M5 Rights of a mapping are in its attach entry. Who reads entries of pages only must
+ *    not trust them.
+ * M6 Generic code changes no entry below an attach entry.
+ * M8 Roots outlive all attach entries.
+ *
+ * M9 What was cut and is left to others is bounded, and nothing waits for it but who
+ *    needs it: fsync(), a limit, the end of the object.
+ *
+ * (M7 is about depopulation without a flush, which is not there yet.)
+ *
+ * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, @finishing,
+ * @settling, i_mmap_rwsem, the lock of one table. Locks of two tables are never held at once.
+ */
+#ifndef _MM_CEASEFIRE_MORSEL_H
+#define _MM_CEASEFIRE_MORSEL_H
+
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/pgtable.h>
+#include <linux/workqueue.h>
+
+#include <uapi/linux/morsel.h>
+
+#include "../mutate.h"
+
+/* Who may make morsels: /sys/kernel/mm/ceasefire/morsel/enabled. */
+enum morsel_enabled {
+	MORSEL_NEVER,
+	MORSEL_ASK,
+};
+
+/* Units that a mapping can link; one less than a table has, so that none is like a unit. */
+#define MORSEL_UNITS_MAX	(PTRS_PER_PTE - 1)
+
+/* Of units: their roots are tables of level 1, 2, 3. */
+#define MORSEL_LEVEL_MAX	3
+
+struct obj_cgroup;
+
+/* What was cut, and is not free yet. It allocates nothing. */
+struct morsel_gather {
+	/* By page->lru, in the order of offsets. */
+	struct list_head	pages;
+	/* By pt_list. */
+	struct list_head	tables;
+	unsigned long		nr_tables;
+	/* Pages and tables. */
+	unsigned long		cuts;
+};
+
+static inline void morsel_gather_init(struct morsel_gather *g)
+{
+	INIT_LIST_HEAD(&g->pages);
+	INIT_LIST_HEAD(&g->tables);
+	g->nr_tables = 0;
+	g->cuts = 0;
+}
+
+/* Frees what was left to it, see async.c. */
+struct morsel_cleaner {
+	struct work_struct	work;
+	struct morsel		*m;
+};
+
+/* More than that take turns at the locks of the page allocator. */
+#define MORSEL_CLEANERS		4
+
+struct morsel {
+	struct inode		inode;
+	/* Entries of roots; of level @level + 1. @lock */
+	unsigned long		*top;
+	/*
+	 * Which of them there are: most units of a sparse object have none. Set under @lock,
+	 * and read without it.
+	 */
+	DECLARE_BITMAP(roots, MORSEL_UNITS_MAX);
+	/* Of roots; 0: nobody has chosen yet. Set once, inode lock. */
+	unsigned int		level;
+	/* Where mmap() maps it by itself. */
+	unsigned long		address;
+	/* The top, and tables of level 3 */
+	spinlock_t		lock;
+	/* Who pays; NULL: the root group. */
+	struct obj_cgroup	*objcg;
+	/* Mappings, or negative: it was destroyed, see destroy.c. */
+	atomic_long_t		mapped;
+	atomic_long_t		pages;
+	atomic_long_t		tables;
+	atomic_long_t		cuts;
+	atomic_long_t		flushes;
+	/* Tables that were cut, and are empty, but may be walked. @cut_lock */
+	spinlock_t		cut_lock;
+	struct list_head	cut;
+	unsigned int		nr_cut;
+	struct delayed_work	settle;
+	/* By who frees them. */
+	struct mutex		settling;
+	/* MORSEL_ASYNC: by who takes of it and is no cleaner; see async.c */
+	struct mutex		finishing;
+	/* What nobody has taken yet. @left_lock */
+	spinlock_t		left_lock;
+	struct morsel_gather	left;
+	/* The same and what is being freed, as if each table was full. */
+	atomic_long_t		waiting;
+	struct morsel_cleaner	cleaners[MORSEL_CLEANERS];
+};
+
+static inline struct morsel *morsel_of(struct inode *inode)
+{
+	return container_of(inode, struct morsel, inode);
+}
+
+static inline struct morsel *morsel_of_vma(struct vm_area_struct *vma)
+{
+	return morsel_of(file_inode(vma->vm_file));
+}
+
+/* Of an entry of a table of this level: what it leads to has so many bytes. */
+static inline unsigned int morsel_shift(unsigned int level)
+{
+	return PAGE_SHIFT + (PMD_SHIFT - PAGE_SHIFT) * (level - 1);
+}
+
+static inline u64 morsel_span(unsigned int level)
+{
+	return 1ULL << morsel_shift(level);
+}
+
+static inline u64 morsel_unit(const struct morsel *m)
+{
+	return morsel_span(m->level + 1);
+}
+
+static inline unsigned int morsel_index(u64 offset, unsigned int level)
+{
+	return (offset >> morsel_shift(level)) & (PTRS_PER_PTE - 1);
+}
+
+/* Of an entry that leads to a table. */
+static inline unsigned long *morsel_table(unsigned long entry)
+{
+	return __va(entry & PTE_PFN_MASK);
+}
+
+static inline struct page *morsel_leaf_page(unsigned long entry)
+{
+	return pte_page(__pte(entry));
+}
+
+/* Do both lead to the same? Hardware sets other bits. */
+static inline bool morsel_same(unsigned long one, unsigned long other)
+{
+	return !((one ^ other) & (PTE_PFN_MASK | _PAGE_PRESENT));
+}
+
+/* object.c */
+extern enum morsel_enabled morsel_enabled;
+
+/* size.c */
+int morsel_set_unit(struct morsel *m, u64 unit);
+int morsel_set_size(struct morsel *m, u64 size);
+
+/* destroy.c */
+bool morsel_is_gone(const struct morsel *m);
+bool morsel_map_begin(struct morsel *m);
+void morsel_map_copy(struct morsel *m);
+void morsel_map_end(struct morsel *m);
+int morsel_destroy(struct morsel *m, bool force);
+
+/* memory.c */
+extern unsigned long morsel_limit;
+unsigned long morsel_total(void);
+void __init morsel_memory_init(void);
+struct page *morsel_block_alloc(struct morsel *m, unsigned int *order,
+				int *err);
+void morsel_page_discard(struct morsel *m, struct page *page);
+void morsel_pages_free(struct morsel *m, struct list_head *pages);
+struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level);
+void morsel_table_discard(struct morsel *m, struct ptdesc *table,
+			  unsigned int level);
+void morsel_table_free(struct morsel *m, struct ptdesc *table,
+		       unsigned int level);
+
+/* tree.c */
+spinlock_t *morsel_lockptr(struct morsel *m, unsigned long *table,
+			   unsigned int level);
+unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level);
+unsigned long *morsel_lock_leaves(unsigned long *above, spinlock_t **ptl);
+void morsel_unlock_leaves(spinlock_t *ptl);
+int morsel_make_tables(struct morsel *m, u64 offset);
+int morsel_install(struct morsel *m, u64 offset, struct page *page,
+		   unsigned int nr);
+unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present);
+struct page *morsel_get_page(struct morsel *m, u64 offset);
+
+/* map.c */
+int morsel_mmap(struct file *file, struct vm_area_struct *vma);
+unsigned long morsel_get_unmapped_area(struct file *file, unsigned long addr,
+				       unsigned long len, unsigned long pgoff,
+				       unsigned long flags);
+int morsel_attach(struct vm_area_struct *vma, unsigned long addr);
+
+/* populate.c */
+int morsel_populate_page(struct morsel *m, u64 offset);
+int morsel_populate(struct morsel *m, u64 start, u64 end);
+
+/* prune.c */
+int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
+		      unsigned int nr, bool async);
+
+/* flush.c */
+void morsel_flush_begin(struct morsel *m, u64 start, u64 end);
+void morsel_flush(struct morsel *m, u64 start, u64 end, bool tables);
+void morsel_flush_end(struct morsel *m, u64 start, u64 end);
+
+/* clean.c */
+void morsel_clean_pause(void);
+void morsel_clean(struct morsel *m, struct morsel_gather *g);
+void morsel_settle_now(struct morsel *m);
+void morsel_settle(struct work_struct *work);
+void morsel_clean_all(struct morsel *m);
+
+/* async.c */
+bool morsel_leave(struct morsel *m, struct morsel_gather *g);
+void morsel_finish(struct morsel *m);
+bool morsel_has_left(struct morsel *m);
+bool morsel_free_some(struct morsel *m);
+void morsel_async_end(struct morsel *m);
+void morsel_async_setup(struct morsel *m);
+int __init morsel_async_init(void);
+
+/* show.c */
+void morsel_get_stat(struct morsel *m, struct morsel_stat *stat);
+void morsel_show_fdinfo(struct seq_file *s, struct file *file);
+
+#ifdef CONFIG_CEASEFIRE_DEBUG
+/* Time between finding a table and locking it, for who installs. */
+extern u32 morsel_install_delay_us;
+/* Time for which a cleaner is late, and who has taken something does not free it. */
+extern u32 morsel_clean_delay_us;
+#endif
+
+#endif /* _MM_CEASEFIRE_MORSEL_H */

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Morsels as objects: made and destroyed.
+ *
+ * A morsel is an inode of a file system that nobody mounts. memfd_create() makes one; it
+ * goes with the last descriptor and mapping.
+ *
+ * Locks: the inode's. Callers: memfd_create(), the VFS.
+ */
+#include <linux/ceasefire.h>
+#include <linux/cpufeature.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/init.h>
+#include <linux/magic.h>
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/mount.h>
+#include <linux/pagemap.h>
+#include <linux/pseudo_fs.h>
+#include <linux/security.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include <uapi/linux/memfd.h>
+
+#include "morsel.h"
+
+#define MORSEL_MAGIC	0x4d4f5253
+
+#define MORSEL_NAME	"memfd:"
+
+enum morsel_enabled morsel_enabled __read_mostly = MORSEL_ASK;
+
+static struct kmem_cache *morsel_cache;
+static struct vfsmount *morsel_mount;
+
+static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
+			  struct iattr *attr)
+{
+	struct inode *inode = d_inode(dentry);
+	int err = setattr_prepare(idmap, dentry, attr);
+
+	if (!err && attr->ia_valid & ATTR_SIZE)
+		err = morsel_set_size(morsel_of(inode), attr->ia_size);
+	if (!err)
+		setattr_copy(idmap, inode, attr);
+	return err;
+}
+
+static int morsel_getattr(struct mnt_idmap *idmap, const struct path *path,
+			  struct kstat *stat, u32 mask, unsigned int flags)
+{
+	struct inode *inode = d_inode(path->dentry);
+
+	generic_fillattr(idmap, mask, inode, stat);
+	stat->blocks = (u64)atomic_long_read(&morsel_of(inode)->pages) <<
+		       (PAGE_SHIFT - SECTOR_SHIFT);
+	return 0;
+}
+
+static const struct inode_operations morsel_iops = {
+	.setattr = morsel_setattr,
+	.getattr = morsel_getattr,
+};
+
+/* Pages are not in the page cache; pins mark them as dirty. */
+static const struct address_space_operations morsel_aops = {
+	.dirty_folio = noop_dirty_folio,
+};
+
+static struct inode *morsel_alloc_inode(struct super_block *sb)
+{
+	struct morsel *m = alloc_inode_sb(sb, morsel_cache, GFP_KERNEL);
+
+	if (!m)
+		return NULL;
+	m->top = (unsigned long *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!m->top) {
+		kmem_cache_free(morsel_cache, m);
+		return NULL;
+	}
+	m->level = 0;
+	m->address = 0;
+	spin_lock_init(&m->lock);
+	bitmap_zero(m->roots, MORSEL_UNITS_MAX);
+	m->objcg = NULL;
+	atomic_long_set(&m->mapped, 0);
+	atomic_long_set(&m->pages, 0);
+	atomic_long_set(&m->tables, 0);
+	atomic_long_set(&m->cuts, 0);
+	atomic_long_set(&m->flushes, 0);
+	spin_lock_init(&m->cut_lock);
+	INIT_LIST_HEAD(&m->cut);
+	m->nr_cut = 0;
+	INIT_DELAYED_WORK(&m->settle, morsel_settle);
+	mutex_init(&m->settling);
+	morsel_async_setup(m);
+	return &m->inode;
+}
+
+static void morsel_evict_inode(struct inode *inode)
+{
+	struct morsel *m = morsel_of(inode);
+
+	/* First: cleaners queue what clean.c waits for. */
+	morsel_async_end(m);
+	morsel_clean_all(m);
+	WARN_ON_ONCE(atomic_long_read(&m->pages) ||
+		     atomic_long_read(&m->tables));
+#ifdef CONFIG_MEMCG
+	if (m->objcg)
+		obj_cgroup_put(m->objcg);
+#endif
+	clear_inode(inode);
+}
+
+/* RCU: who looks for the name of a futex may still have the mapping of a page. */
+static void morsel_free_inode(struct inode *inode)
+{
+	struct morsel *m = morsel_of(inode);
+
+	free_page((unsigned long)m->top);
+	kmem_cache_free(morsel_cache, m);
+}
+
+static const struct super_operations morsel_sops = {
+	.alloc_inode = morsel_alloc_inode,
+	.free_inode = morsel_free_inode,
+	.evict_inode = morsel_evict_inode,
+	.drop_inode = generic_delete_inode,
+	.statfs = simple_statfs,
+};
+
+static struct inode *morsel_new_inode(const char *name)
+{
+	struct inode *inode = new_inode(morsel_mount->mnt_sb);
+	int err;
+
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+	inode->i_ino = get_next_ino();
+	inode_init_owner(&nop_mnt_idmap, inode, NULL, S_IFREG | 0600);
+	simple_inode_init_ts(inode);
+	clear_nlink(inode);
+	inode->i_op = &morsel_iops;
+	inode->i_fop = &morsel_fops;
+	inode->i_mapping->a_ops = &morsel_aops;
+	mapping_set_unevictable(inode->i_mapping);
+#ifdef CONFIG_MEMCG
+	morsel_of(inode)->objcg = get_obj_cgroup_from_current();
+#endif
+	err = security_inode_init_security_anon(inode, &QSTR(name), NULL);
+	if (err) {
+		iput(inode);
+		return ERR_PTR(err);
+	}
+	return inode;
+}
+
+static struct file *morsel_new_file(const char *name)
+{
+	struct inode *inode = morsel_new_inode(name);
+	struct file *file;
+
+	if (IS_ERR(inode))
+		return ERR_CAST(inode);
+	file = alloc_file_pseudo(inode, morsel_mount, name,
+				 O_RDWR | O_LARGEFILE, &morsel_fops);
+	if (IS_ERR(file)) {
+		iput(inode);
+		return file;
+	}
+	file->f_mode |= FMODE_LSEEK | FMODE_PREAD | FMODE_PWRITE;
+	return file;
+}
+
+/* Can this kernel have them here, and may the program? */
+static int morsel_allowed(unsigned int flags)
+{
+	/* It is never executable: MFD_NOEXEC_SEAL is granted. */
+	if (flags & ~(MFD_MORSEL | MFD_CLOEXEC | MFD_NOEXEC_SEAL))
+		return -EINVAL;
+	if (!morsel_mount || cpu_feature_enabled(X86_FEATURE_XENPV))
+		return -EOPNOTSUPP;
+	return READ_ONCE(morsel_enabled) == MORSEL_NEVER ? -EPERM : 0;
+}
+
+/**
+ * morsel_create() - memfd_create(name, MFD_MORSEL)
+ * @uname: the name of the program
+ * @flags: MFD_*
+ *
+ * Return: a descriptor; -EINVAL: unknown flags; -EOPNOTSUPP: not on Xen PV; -EPERM: root
+ * does not allow it; -ENOMEM, -EFAULT, -EMFILE.
+ */
+int morsel_create(const char __user *uname, unsigned int flags)
+{
+	char name[NAME_MAX + 1] = MORSEL_NAME;
+	size_t room = sizeof(name) - (sizeof(MORSEL_NAME) - 1);
+	int fd, err = morsel_allowed(flags);
+	struct file *file;
+	long len;
+
+	if (err)
+		return err;
+	len = strncpy_from_user(name + sizeof(MORSEL_NAME) - 1, uname, room);
+	if (len < 0)
+		return len;
+	if (len == room)
+		return -EINVAL;
+	fd = get_unused_fd_flags(flags & MFD_CLOEXEC ? O_CLOEXEC : 0);
+	if (fd < 0)
+		return fd;
+	file = morsel_new_file(name);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	fd_install(fd, file);
+	return fd;
+}
+
+static int morsel_init_fs_context(struct fs_context *fc)
+{
+	struct pseudo_fs_context *ctx = init_pseudo(fc, MORSEL_MAGIC);
+
+	if (!ctx)
+		return -ENOMEM;
+	ctx->ops = &morsel_sops;
+	fc->s_iflags |= SB_I_NOEXEC | SB_I_NODEV;
+	return 0;
+}
+
+static struct file_system_type morsel_fs = {
+	.name = "morsel",
+	.init_fs_context = morsel_init_fs_context,
+	.kill_sb = kill_anon_super,
+};
+
+static void morsel_init_once(void *object)
+{
+	struct morsel *m = object;
+
+	inode_init_once(&m->inode);
+}
+
+static int __init morsel_init(void)
+{
+	struct vfsmount *mount;
+
+	morsel_memory_init();
+	if (morsel_async_init())
+		return -ENOMEM;
+	morsel_cache = kmem_cache_create("morsel", sizeof(struct morsel), 0,
+					 SLAB_ACCOUNT | SLAB_RECLAIM_ACCOUNT,
+					 morsel_init_once);
+	if (!morsel_cache)
+		return -ENOMEM;
+	mount = kern_mount(&morsel_fs);
+	if (IS_ERR(mount))
+		return PTR_ERR(mount);
+	mount->mnt_sb->s_maxbytes = MAX_LFS_FILESIZE;
+	morsel_mount = mount;
+	return 0;
+}
+fs_initcall(morsel_init);

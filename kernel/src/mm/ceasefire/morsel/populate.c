@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory for a morsel before somebody faults for it, for all who map it or will.
+ *
+ * It comes in blocks of up to 2 MiB, as far as memory and holes allow, so that it can
+ * be given back in blocks (memory.c). What somebody else has installed meanwhile stays.
+ *
+ * MADV_POPULATE_* comes here first, for up to 2 MiB at a time, and what it makes has no fault.
+ * Where that does not work generic code faults page by page, and knows the error.
+ *
+ * Locks: none are held but the mmap_lock of MADV_POPULATE_*; tree.c installs. Callers: fault.c,
+ * file.c, madvise().
+ */
+#include <linux/ceasefire_populate.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+
+#include "morsel.h"
+
+static int morsel_fill_hole(struct morsel *m, u64 offset, unsigned int nr)
+{
+	unsigned int order = min_t(unsigned int, ilog2(nr),
+				   PMD_SHIFT - PAGE_SHIFT);
+	struct page *page;
+	int err;
+
+	/* Aligned, or it is no block when it is given back. */
+	if (offset >> PAGE_SHIFT)
+		order = min_t(unsigned int, order, __ffs(offset >> PAGE_SHIFT));
+	err = morsel_make_tables(m, offset);
+	if (err)
+		return err;
+	page = morsel_block_alloc(m, &order, &err);
+	if (!page)
+		return err;
+	return morsel_install(m, offset, page, 1U << order);
+}
+
+/* What waits to be freed is paid for, and need not wait (M9). */
+static bool morsel_can_make_room(struct morsel *m)
+{
+	CF_MUTATION(morsel_limit_hasty, return false);
+	return morsel_has_left(m);
+}
+
+/* Pages for a hole that begins at an offset. */
+static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
+{
+	/* Before: what is freed meanwhile has made room. */
+	bool waits = morsel_can_make_room(m);
+	int err = morsel_fill_hole(m, offset, nr);
+
+	while (err == -EDQUOT && waits && !fatal_signal_pending(current)) {
+		waits = morsel_free_some(m);
+		err = morsel_fill_hole(m, offset, nr);
+	}
+	return err;
+}
+
+/**
+ * morsel_populate_page() - a page at an offset
+ * @m: the morsel, which has a unit
+ * @offset: in bytes
+ *
+ * Context: may sleep.
+ * Return: 0: there is one, or was; -ENOMEM, -EDQUOT: no memory, or a limit; -ENXIO: it is
+ * behind the end; -EINTR.
+ */
+int morsel_populate_page(struct morsel *m, u64 offset)
+{
+	u64 at = round_down(offset, PAGE_SIZE);
+	int err;
+
+	do {
+		u64 found = at;
+
+		if (morsel_find(m, &found, at + PAGE_SIZE, true))
+			return 0;
+		err = morsel_populate_hole(m, at, 1);
+		/* Somebody takes away what is made here, again and again. */
+		if (err == -EAGAIN && fatal_signal_pending(current))
+			err = -EINTR;
+	} while (err == -EAGAIN);
+	return err;
+}
+
+static int morsel_populate_until(struct morsel *m, u64 start, u64 end,
+				 bool (*stops)(void))
+{
+	u64 at = round_down(start, PAGE_SIZE);
+	unsigned int nr;
+	int err;
+
+	while ((nr = morsel_find(m, &at, end, false))) {
+		err = morsel_populate_hole(m, at, nr);
+		if (err && err != -EAGAIN)
+			return err;
+		if (stops())
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+static bool morsel_has_signal(void)
+{
+	return signal_pending(current);
+}
+
+static bool morsel_is_killed(void)
+{
+	return fatal_signal_pending(current);
+}
+
+/**
+ * morsel_populate() - pages for a range
+ * @m: the morsel, which has a unit
+ * @start: in bytes
+ * @end: in bytes
+ *
+ * Context: may sleep.
+ * Return: as morsel_populate_page().
+ */
+int morsel_populate(struct morsel *m, u64 start, u64 end)
+{
+	return morsel_populate_until(m, start, end, morsel_has_signal);
+}
+
+/**
+ * __morsel_populate_ahead() - pages for a part of a mapping
+ * @vma: the mapping; mmap_lock is held for reading
+ * @start: address of the first page, in the mapping
+ * @end: where they end, perhaps behind it
+ * @write: they are to be written
+ *
+ * So few at a time that whoever waits for mmap_lock waits no longer than for a huge page.
+ *
+ * Context: may sleep.
+ * Return: how many pages from @start on are there, and linked; 0: not all that were looked
+ * at; -EINTR: the process is killed.
+ */
+long __morsel_populate_ahead(struct vm_area_struct *vma, unsigned long start,
+			     unsigned long end, bool write)
+{
+	struct morsel *m = morsel_of_vma(vma);
+	u64 offset = start - vma->vm_start;
+	int err;
+
+	CF_MUTATION(morsel_populate_single, return 0);
+	if (!(vma->vm_flags & (write ? VM_WRITE : VM_READ)))
+		return 0;
+	end = min3(end, vma->vm_end, (start | (PMD_SIZE - 1)) + 1);
+	if (end - vma->vm_start > round_up(i_size_read(&m->inode), PAGE_SIZE))
+		return 0;
+	err = morsel_populate_until(m, offset, end - vma->vm_start,
+				    morsel_is_killed);
+	if (err == -EINTR)
+		return err;
+	if (err || morsel_attach(vma, start))
+		return 0;
+	return (end - start) >> PAGE_SHIFT;
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Depopulation: memory leaves a morsel, byte by byte where it has to, and by subtrees where
+ * it can.
+ *
+ * Of each range the highest entries are cut that lead to nothing else: those of tables of
+ * pages, and at the ends those of single pages. Roots and the tables above those of pages
+ * stay, which is 4 KiB for a GiB at most. What is left of a page at the ends is zeroed.
+ *
+ *   begin	i_mmap is held from here: who maps the morsel stays, or comes too late
+ *		to see what is cut. Secondary MMUs are told.
+ *   cut	all ranges of the call. Nothing is allocated: pages and tables are
+ *		linked by fields of their own.
+ *   flush	each process once, for all
+ *   end	i_mmap is free again
+ *   clean	what was cut is freed, or left to others
+ *
+ * Locks: those of the tables, one at a time; see tree.c. Callers: file.c, object.c.
+ */
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+
+#include "morsel.h"
+
+/* A page leaves a table whose lock is held. */
+static void morsel_cut_page(unsigned long *entry, struct morsel_gather *g)
+{
+	unsigned long leaf = xchg(entry, 0);
+
+	if (!leaf)
+		return;
+	list_add_tail(&morsel_leaf_page(leaf)->lru, &g->pages);
+	g->cuts++;
+}
+
+/* Pages of one table; @above is in a table with lock @lock, and leads there. */
+static void morsel_cut_pages(unsigned long *above, spinlock_t *lock, u64 start,
+			     u64 end, struct morsel_gather *g)
+{
+	unsigned int i, from = morsel_index(start, 1);
+	unsigned long *table;
+	spinlock_t *ptl; /* of @table */
+
+	table = morsel_lock_leaves(above, &ptl);
+	if (!table) {
+		/* Whoever makes one from now on sees the size of the object. */
+		spin_lock(lock);
+		spin_unlock(lock);
+		return;
+	}
+	for (i = 0; i < (end - start) >> PAGE_SHIFT; i++)
+		morsel_cut_page(table + from + i, g);
+	morsel_unlock_leaves(ptl);
+}
+
+static void morsel_cut_table(unsigned long *entry, struct morsel_gather *g)
+{
+	unsigned long old = xchg(entry, 0);
+
+	if (!old)
+		return;
+	list_add_tail(&virt_to_ptdesc(morsel_table(old))->pt_list, &g->tables);
+	g->nr_tables++;
+	g->cuts++;
+}
+
+/*
+ * A range below one table of level 2: whole tables of pages, and pages at the ends. Roots
+ * are below the top, and are not cut.
+ */
+static void morsel_cut_tables(struct morsel *m, unsigned long *table,
+			      u64 start, u64 end, struct morsel_gather *g)
+{
+	spinlock_t *lock = morsel_lockptr(m, table, 2);
+	u64 at = start, next;
+
+	for (; at < end; at = next) {
+		unsigned long *entry = table + morsel_index(at, 2);
+
+		next = min(end, (at | (PMD_SIZE - 1)) + 1);
+		if (next - at < PMD_SIZE || table == m->top) {
+			morsel_cut_pages(entry, lock, at, next, g);
+			cond_resched();
+			continue;
+		}
+		spin_lock(lock);
+		for (; end - at >= PMD_SIZE; at += PMD_SIZE, entry++)
+			morsel_cut_table(entry, g);
+		spin_unlock(lock);
+		next = at;
+	}
+}
+
+/* A range of whole pages. */
+static void morsel_cut(struct morsel *m, u64 start, u64 end,
+		       struct morsel_gather *g)
+{
+	u64 at, next;
+
+	for (at = start; at < end; at = next) {
+		unsigned long *entry;
+
+		/* As far as a table of level 2 reaches. */
+		next = min(end, (at | (PUD_SIZE - 1)) + 1);
+		entry = morsel_entry(m, at, 2);
+		if (!entry) {
+			/* As in morsel_cut_pages(). */
+			spin_lock(&m->lock);
+			spin_unlock(&m->lock);
+			continue;
+		}
+		entry -= morsel_index(at, 2);
+		morsel_cut_tables(m, entry, at, next, g);
+		cond_resched();
+	}
+}
+
+/* A part of a page. */
+static void morsel_zero(struct morsel *m, u64 start, u64 end)
+{
+	struct page *page = morsel_get_page(m, start);
+
+	if (!page)
+		return;
+	memzero_page(page, offset_in_page(start), end - start);
+	put_page(page);
+}
+
+/* The whole pages of a range, after its ends were zeroed; false: there are none. */
+static bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end)
+{
+	u64 first = round_up(*start, PAGE_SIZE);
+	u64 last = round_down(*end, PAGE_SIZE);
+
+	/* Nothing is behind the end. */
+	if (*end == i_size_read(&m->inode))
+		last = round_up(*end, PAGE_SIZE);
+	if (first > last) {
+		morsel_zero(m, *start, *end);
+		return false;
+	}
+	if (*start < first)
+		morsel_zero(m, *start, first);
+	if (last < *end)
+		morsel_zero(m, last, *end);
+	*start = first;
+	*end = last;
+	return first < last;
+}
+
+static void morsel_cut_range(struct morsel *m, const struct morsel_range *range,
+			     struct morsel_gather *g)
+{
+	u64 start = range->offset, end = range->offset + range->length;
+
+	if (morsel_whole_pages(m, &start, &end))
+		morsel_cut(m, start, end, g);
+}
+
+/**
+ * morsel_depopulate() - take memory from a morsel
+ * @m: the morsel
+ * @ranges: which; all within its size
+ * @nr: so many
+ * @async: the memory may be free later
+ *
+ * Context: may sleep; no lock is held but the inode's.
+ * Return: 0. All users see zeroes in the ranges when it returns.
+ */
+int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
+		      unsigned int nr, bool async)
+{
+	/* From the first byte to the last one. */
+	u64 start = U64_MAX, end = 0;
+	struct morsel_gather g;
+	unsigned int i;
+
+	morsel_gather_init(&g);
+	for (i = 0; i < nr; i++) {
+		start = min(start, round_down(ranges[i].offset, PAGE_SIZE));
+		end = max(end, round_up(ranges[i].offset + ranges[i].length,
+					PAGE_SIZE));
+	}
+	if (!m->level || start >= end)
+		return 0;
+	morsel_flush_begin(m, start, end);
+	for (i = 0; i < nr; i++)
+		morsel_cut_range(m, &ranges[i], &g);
+	if (g.cuts)
+		morsel_flush(m, start, end, false);
+	morsel_flush_end(m, start, end);
+	atomic_long_add(g.cuts, &m->cuts);
+	if (!async || !morsel_leave(m, &g))
+		morsel_clean(m, &g);
+	return 0;
+}

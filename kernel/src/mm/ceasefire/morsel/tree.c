@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tree of a morsel: entries are found, made, installed and read here, and cut in
+ * prune.c.
+ *
+ * Into a table one installs under its lock (M2):
+ *
+ *   installs				cuts			frees
+ *   reads the entry E above T		lock of E's table
+ *   locks T				xchg(E, 0)
+ *   E still leads to T? no: again	unlock
+ *   size of the object?		flush			locks T
+ *   sets the entry in T					takes all entries of T
+ *   unlocks T						unlocks T
+ *
+ * If the look at E comes before the xchg(), the entry is in T before T's lock is
+ * free, and who frees finds it; no CPU has reached it by a table that is flushed for.
+ * Without the look a page would go into a table that nobody finds again.
+ *
+ * An object shrinks by a new size, then a cut of what is behind it, under the lock of
+ * each table that leads there or could. Who installs has either been there before, and
+ * is cut, or sees the size.
+ *
+ * T itself is there as long as RCU's read side is held; its lock is in its descriptor.
+ *
+ * Locks: see above. Callers: fault.c, file.c, populate.c, prune.c, map.c.
+ */
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/rcupdate.h>
+
+#include "morsel.h"
+
+#ifdef CONFIG_CEASEFIRE_DEBUG
+u32 morsel_install_delay_us;
+
+static void morsel_install_pause(void)
+{
+	u32 us = READ_ONCE(morsel_install_delay_us);
+
+	if (us)
+		mdelay(us / USEC_PER_MSEC);
+}
+#else
+static void morsel_install_pause(void) { }
+#endif
+
+/**
+ * morsel_lockptr() - the lock of a table
+ * @m: the morsel
+ * @table: the table
+ * @level: of the table
+ *
+ * For levels 1 and 2 it is the one that generic code takes, or else the object's.
+ */
+spinlock_t *morsel_lockptr(struct morsel *m, unsigned long *table,
+			   unsigned int level)
+{
+	if (table == m->top || level > 2)
+		return &m->lock;
+	return ptlock_ptr(virt_to_ptdesc(table));
+}
+
+/**
+ * morsel_entry() - an entry that leads to a table
+ * @m: the morsel, which has a unit
+ * @offset: in it, in bytes
+ * @level: of the table that has the entry; 2 or more
+ *
+ * Return: where the entry is; it stays there as long as the object. NULL: tables are
+ * missing above.
+ */
+unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level)
+{
+	unsigned int at = m->level + 1;
+	unsigned long *entry = m->top + (offset >> morsel_shift(at));
+	unsigned long next;
+
+	while (at > level) {
+		next = READ_ONCE(*entry);
+		if (!next)
+			return NULL;
+		at--;
+		entry = morsel_table(next) + morsel_index(offset, at);
+	}
+	return entry;
+}
+
+/* Is the table that was locked still the one? */
+static bool morsel_is_cut(unsigned long *above, unsigned long found)
+{
+	CF_MUTATION(morsel_no_look, return false);
+	return !morsel_same(READ_ONCE(*above), found);
+}
+
+static __always_inline unsigned long *
+__morsel_lock_leaves(unsigned long *above, spinlock_t **ptl, bool installs)
+{
+	unsigned long found, *table;
+
+	rcu_read_lock();
+	for (;;) {
+		found = READ_ONCE(*above);
+		if (!found)
+			break;
+		table = morsel_table(found);
+		if (installs)
+			morsel_install_pause();
+		*ptl = ptlock_ptr(virt_to_ptdesc(table));
+		spin_lock(*ptl);
+		if (likely(!morsel_is_cut(above, found))) {
+			/* Sparse cannot be told of locks that are held if there is a table. */
+			__release(*ptl);
+			__release(RCU);
+			return table;
+		}
+		spin_unlock(*ptl);
+	}
+	rcu_read_unlock();
+	return NULL;
+}
+
+/**
+ * morsel_lock_leaves() - lock a table of pages
+ * @above: the entry that leads to it
+ * @ptl: set to its lock
+ *
+ * Also RCU's read side, until morsel_unlock_leaves().
+ *
+ * Return: the table, or NULL: there is none.
+ */
+unsigned long *morsel_lock_leaves(unsigned long *above, spinlock_t **ptl)
+{
+	return __morsel_lock_leaves(above, ptl, false);
+}
+
+void morsel_unlock_leaves(spinlock_t *ptl)
+{
+	__acquire(RCU);
+	__acquire(ptl);
+	spin_unlock(ptl);
+	rcu_read_unlock();
+}
+
+/* Is a byte part of the object? Under the lock of the table that is to lead to it. */
+static bool morsel_is_inside(struct morsel *m, u64 offset)
+{
+	CF_MUTATION(morsel_any_size, return true);
+	return offset < round_up(i_size_read(&m->inode), PAGE_SIZE);
+}
+
+/* A table below an entry; somebody else may have made one meanwhile. */
+static int morsel_make_table(struct morsel *m, u64 offset, unsigned int level,
+			     unsigned long *entry)
+{
+	struct ptdesc *table = morsel_table_alloc(m, level - 1);
+	unsigned long *in = level == m->level + 1 ? m->top :
+		(unsigned long *)((unsigned long)entry & PAGE_MASK);
+	spinlock_t *lock = morsel_lockptr(m, in, level);
+	int err = 0;
+
+	if (IS_ERR(table))
+		return PTR_ERR(table);
+	spin_lock(lock);
+	if (!morsel_is_inside(m, offset)) {
+		err = -ENXIO;
+	} else if (!READ_ONCE(*entry)) {
+		/* It is empty before it can be found. */
+		smp_wmb();
+		WRITE_ONCE(*entry, __pa(ptdesc_address(table)) | _PAGE_TABLE);
+		if (in == m->top)
+			__set_bit(entry - m->top, m->roots);
+		table = NULL;
+	}
+	spin_unlock(lock);
+	if (table)
+		morsel_table_discard(m, table, level - 1);
+	return err;
+}
+
+/**
+ * morsel_make_tables() - make the tables that lead to a page
+ * @m: the morsel, which has a unit
+ * @offset: of the page
+ *
+ * Context: may sleep.
+ * Return: 0; -ENOMEM, -EDQUOT: no memory, or a limit; -ENXIO: the object is smaller.
+ */
+int morsel_make_tables(struct morsel *m, u64 offset)
+{
+	unsigned int level;
+
+	for (level = m->level + 1; level > 1; level--) {
+		unsigned long *entry = morsel_entry(m, offset, level);
+		int err;
+
+		if (READ_ONCE(*entry))
+			continue;
+		err = morsel_make_table(m, offset, level, entry);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* All rights but execution: those of a mapping are above. No bit is left to set. */
+static unsigned long morsel_leaf(struct page *page)
+{
+	pgprot_t prot = vm_get_page_prot(VM_READ | VM_WRITE | VM_SHARED);
+
+	return pte_val(pte_mkdirty(pte_mkyoung(pte_mkwrite_novma(mk_pte(page,
+									prot)))));
+}
+
+/**
+ * morsel_install() - pages become part of a morsel
+ * @m: the morsel
+ * @offset: of the first one
+ * @page: the first one, of morsel_block_alloc()
+ * @nr: so many, for one table
+ *
+ * What there is no room for is discarded.
+ *
+ * Return: 0; -EAGAIN: the table is gone; -ENXIO: the object is smaller. Then all are discarded.
+ */
+int morsel_install(struct morsel *m, u64 offset, struct page *page,
+		   unsigned int nr)
+{
+	unsigned long *above = morsel_entry(m, offset, 2);
+	unsigned long *table, leaf = 0;
+	unsigned int i, at = morsel_index(offset, 1);
+	DECLARE_BITMAP(installed, PTRS_PER_PTE);
+	spinlock_t *ptl; /* of @table */
+	int err = -EAGAIN;
+
+	bitmap_zero(installed, PTRS_PER_PTE);
+	table = above ? __morsel_lock_leaves(above, &ptl, true) : NULL;
+	if (!table)
+		goto discard;
+	for (i = 0; i < nr; i++) {
+		if (!morsel_is_inside(m, offset + i * PAGE_SIZE))
+			break;
+		if (table[at + i])
+			continue;
+		page[i].mapping = m->inode.i_mapping;
+		page[i].index = (offset >> PAGE_SHIFT) + i;
+		SetPageUptodate(page + i);
+		leaf = morsel_leaf(page + i);
+		/* The contents before the entry. */
+		smp_wmb();
+		WRITE_ONCE(table[at + i], leaf);
+		__set_bit(i, installed);
+	}
+	err = i ? 0 : -ENXIO;
+	morsel_unlock_leaves(ptl);
+discard:
+	for_each_clear_bit(i, installed, nr)
+		morsel_page_discard(m, page + i);
+	return err;
+}
+
+/**
+ * morsel_find() - the next pages that are there, or not there
+ * @m: the morsel
+ * @offset: where to begin; set to where they begin
+ * @end: where to end
+ * @present: what is looked for
+ *
+ * Return: how many pages, within one table; 0: none up to @end.
+ */
+unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present)
+{
+	while (*offset < end) {
+		u64 stop = min(end, (*offset | (PMD_SIZE - 1)) + 1);
+		unsigned long *above = morsel_entry(m, *offset, 2);
+		unsigned long *table = NULL;
+		unsigned int nr = 0;
+		spinlock_t *ptl; /* of @table */
+
+		if (above)
+			table = morsel_lock_leaves(above, &ptl);
+		if (!table) {
+			if (!present)
+				return (stop - *offset) >> PAGE_SHIFT;
+			/* Nothing is below a table that is missing further above. */
+			if (!above)
+				stop = min(end, (*offset | (PUD_SIZE - 1)) + 1);
+			*offset = stop;
+			cond_resched();
+			continue;
+		}
+		while (*offset < stop &&
+		       !!table[morsel_index(*offset, 1)] != present)
+			*offset += PAGE_SIZE;
+		while (*offset + nr * PAGE_SIZE < stop &&
+		       !!table[morsel_index(*offset, 1) + nr] == present)
+			nr++;
+		morsel_unlock_leaves(ptl);
+		if (nr)
+			return nr;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * morsel_get_page() - the page at an offset
+ * @m: the morsel
+ * @offset: in bytes
+ *
+ * Return: the page, with a reference, or NULL: there is none.
+ */
+struct page *morsel_get_page(struct morsel *m, u64 offset)
+{
+	unsigned long *above = m->level ? morsel_entry(m, offset, 2) : NULL;
+	struct page *page = NULL;
+	unsigned long *table, leaf;
+	spinlock_t *ptl; /* of @table */
+
+	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
+	if (!table)
+		return NULL;
+	leaf = table[morsel_index(offset, 1)];
+	if (leaf) {
+		page = morsel_leaf_page(leaf);
+		get_page(page);
+	}
+	morsel_unlock_leaves(ptl);
+	return page;
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * M1 to M5: who maps a morsel never reaches what is no part of it any more, and never has
+ * a right that its mapping has not.
+ *
+ * The peer holds translations, as elsewhere. Others are strangers, which have mappings of the
+ * same object and depopulate it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "checker.h"
+#include "ktap.h"
+#include "morsels.h"
+#include "peer.h"
+#include "stranger.h"
+
+#define OWN	WORD(0x5a)
+#define OTHER	WORD(0x33)
+#define BOTH	(PROT_READ | PROT_WRITE)
+#define PAGES	8
+
+static int shared_fd;
+
+static long depopulate_there(long length)
+{
+	return morsel_depopulate(shared_fd, 0, (uint64_t)length);
+}
+
+/* It has a mapping, too, so that it comes first where mappings are walked. */
+static char *there;
+
+static long map_there(long length)
+{
+	/* Not where the peer is, which would lose what it holds. */
+	pin_to_cpu(0);
+	there = mmap(NULL, (size_t)length, BOTH, MAP_SHARED, shared_fd, 0);
+	if (there == MAP_FAILED)
+		return -errno;
+	morsel_fill(there, 1, OTHER);
+	return 0;
+}
+
+/* The peer has used it, and so its CPU holds it. */
+static void peer_holds(char *p, uint64_t word)
+{
+	morsel_fill(p, PAGES, word);
+	peer_touch(p, PAGES);
+	ENSURE(peer_count(p, PAGES, word) == PAGES, "the peer does not read it");
+}
+
+/* Not one of them is what it was. */
+static void peer_finds_none(const char *p, uint64_t word)
+{
+	size_t left;
+
+	checker_forbid(p, PAGES);
+	left = peer_count(p, PAGES, word);
+	checker_allow(p, PAGES);
+	ENSURE(!left, "the peer still finds %zu of %d pages", left, PAGES);
+}
+
+static void start(void)
+{
+	need_cpus(2);
+	pin_to_cpu(0);
+	peer_start(1);
+}
+
+/*
+ * At an address whose tables of the process stay, since something else is beside it: no
+ * other flush comes for them.
+ */
+static char *map_beside(int fd, size_t unit)
+{
+	size_t room = unit == UNIT ? GIB : 512 * GIB;
+	char *p = mmap(NULL, 2 * room, PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	p = (char *)(((uintptr_t)p + room - 1) & ~(room - 1)) + 2 * unit;
+	p = mmap(p, unit, BOTH, MAP_SHARED | MAP_FIXED, fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	return p;
+}
+
+static void unmapped_of(size_t unit)
+{
+	int fd = morsel_make_of(unit, unit);
+	char *p;
+
+	start();
+	p = map_beside(fd, unit);
+	peer_holds(p, OWN);
+	MUST(munmap(p, unit));
+	peer_finds_none(p, OWN);
+	ENSURE(peer_count(p, PAGES, FAULTED) == PAGES, "something is there");
+}
+
+static void unmapped(void)
+{
+	unmapped_of(UNIT);
+}
+
+static void unmapped_gib(void)
+{
+	unmapped_of(GIB);
+}
+
+static void moved(void)
+{
+	int fd = morsel_make_of(GIB, GIB);
+	char *p, *q;
+
+	start();
+	p = map_beside(fd, GIB);
+	peer_holds(p, OWN);
+	q = mremap(p, GIB, GIB, MREMAP_MAYMOVE | MREMAP_FIXED, p + 2 * GIB);
+	ENSURE(q == p + 2 * GIB, "mremap: %m");
+	ENSURE(peer_count(p, PAGES, FAULTED) == PAGES,
+	       "the peer finds something where it was");
+	ENSURE(peer_count(q, PAGES, OWN) == PAGES, "not where it is");
+}
+
+static void depopulated_of(size_t unit, uint64_t length)
+{
+	int fd = morsel_make_of(unit, unit);
+	char *p;
+
+	start();
+	p = morsel_map(fd, unit, BOTH);
+	peer_holds(p, OWN);
+	ENSURE(!morsel_depopulate(fd, 0, length), "depopulate");
+	peer_finds_none(p, OWN);
+	ENSURE(peer_count(p, PAGES, 0) == PAGES, "no zeroes");
+}
+
+/* Page by page; and the table of them. */
+static void depopulated(void)
+{
+	depopulated_of(UNIT, PAGES * PAGE);
+}
+
+static void table_cut(void)
+{
+	depopulated_of(GIB, UNIT);
+}
+
+static void table_cut_512(void)
+{
+	depopulated_of(512 * GIB, UNIT);
+}
+
+/* By another process, which has a mapping of its own that comes first. */
+static void depopulated_there(void)
+{
+	struct stranger other;
+	char *p;
+
+	shared_fd = morsel_make_of(GIB, GIB);
+	stranger_start(&other);
+	ENSURE(!stranger_call(&other, map_there, GIB), "not mapped there");
+	start();
+	p = morsel_map(shared_fd, GIB, BOTH);
+	peer_holds(p, OWN);
+	ENSURE(!stranger_call(&other, depopulate_there, UNIT), "depopulate");
+	peer_finds_none(p, OWN);
+	/* What was freed is poisoned: anything but zeroes is wrong. */
+	ENSURE(peer_count(p, PAGES, 0) == PAGES, "no zeroes");
+	stranger_stop(&other);
+}
+
+/* What was taken away is somebody else's, who sees no write. */
+static void reused(void)
+{
+	int fd = morsel_make_of(GIB, GIB);
+	struct stranger other;
+	size_t i, writes;
+	char *p;
+
+	stranger_start(&other);
+	start();
+	p = morsel_map(fd, GIB, BOTH);
+	for (i = 0; i < 20; i++) {
+		peer_holds(p, OWN);
+		ENSURE(!morsel_depopulate(fd, 0, UNIT), "depopulate");
+		stranger_fill(&other, FILL_ANON, 4);
+		writes = peer_write(p, PAGES, OTHER);
+		ENSURE(writes == PAGES, "the peer cannot write");
+		ENSURE(morsel_count(p, PAGES, OTHER) == PAGES,
+		       "it has written elsewhere");
+	}
+	stranger_stop(&other);
+}
+
+/* Each process once, however many mappings and ranges. */
+static void once(void)
+{
+	int fd = morsel_make_of(GIB, GIB), i;
+	struct morsel_range ranges[64];
+	long flushes, received;
+	char *p[4];
+
+	start();
+	for (i = 0; i < 4; i++)
+		p[i] = morsel_map(fd, GIB, BOTH);
+	ENSURE(!morsel_populate(fd, 0, 64 * UNIT), "populate");
+	for (i = 0; i < 64; i++)
+		ranges[i] = (struct morsel_range){ i * UNIT + i * PAGE, PAGE };
+	for (i = 0; i < 4; i++)
+		peer_touch(p[i], PAGES);
+	flushes = (long)morsel_stat(fd).flushes;
+	received = vmstat("nr_tlb_remote_flush_received");
+	ENSURE(!morsel_vector(fd, MORSEL_IOC_DEPOPULATE, ranges, 64, NULL),
+	       "depopulate");
+	received = vmstat("nr_tlb_remote_flush_received") - received;
+	flushes = (long)morsel_stat(fd).flushes - flushes;
+	ENSURE(flushes == 1, "%ld flushes of one process", flushes);
+	ENSURE(received <= 2, "%ld interrupts", received);
+	ENSURE(morsel_stat(fd).cuts == 64, "%llu cuts",
+	       (unsigned long long)morsel_stat(fd).cuts);
+}
+
+static void protected(void)
+{
+	size_t units[] = { UNIT, GIB, 512 * GIB }, i;
+
+	start();
+	for (i = 0; i < 3; i++) {
+		int fd = morsel_make_of(units[i], units[i]);
+		char *p = morsel_map(fd, units[i], BOTH);
+
+		peer_holds(p, OWN);
+		MUST(mprotect(p, units[i], PROT_READ));
+		ENSURE(!peer_write(p, PAGES, OTHER), "the peer writes");
+		ENSURE(peer_count(p, PAGES, OWN) == PAGES, "other data");
+		MUST(mprotect(p, units[i], BOTH));
+		ENSURE(peer_write(p, PAGES, OTHER) == PAGES, "it cannot write");
+		MUST(mprotect(p, units[i], PROT_NONE));
+		ENSURE(peer_count(p, PAGES, FAULTED) == PAGES, "it reads");
+		MUST(munmap(p, units[i]));
+		close(fd);
+	}
+}
+
+/* Two mappings of one process, of which one cannot write; each kind of attach entry. */
+static void read_only(void)
+{
+	size_t units[] = { UNIT, GIB, 512 * GIB }, i;
+
+	for (i = 0; i < 3; i++) {
+		int fd = morsel_make_of(units[i], units[i]);
+		char *p = morsel_map(fd, units[i], BOTH), *q, *r;
+
+		q = morsel_map(fd, units[i], PROT_READ);
+		r = morsel_map(morsel_reader(fd), units[i], PROT_READ);
+		morsel_fill(p, PAGES, OWN);
+		ENSURE(probe_read(q) == OWN && probe_read(r) == OWN, "no data");
+		ENSURE(!probe_write(q, OTHER) && !probe_write(r, OTHER),
+		       "a read-only mapping is written to");
+		ENSURE(mprotect(r, units[i], BOTH) && errno == EACCES,
+		       "a reader gets the right to write: %m");
+		ENSURE(probe_write(p, OTHER) && probe_read(q) == OTHER,
+		       "the other one cannot be written to");
+		close(fd);
+	}
+}
+
+/* A thread that writes once while others take the memory away. */
+static char *victim;
+static atomic_int written;
+
+static void *write_once(void *unused)
+{
+	(void)unused;
+	pin_to_cpu(1);
+	written = probe_write(victim, OWN) ? 1 : -1;
+	return NULL;
+}
+
+#define DELAY_MS	400
+
+static void begin_write(pthread_t *thread)
+{
+	morsel_install_delay(DELAY_MS);
+	ENSURE(!pthread_create(thread, NULL, write_once, NULL), "no thread");
+	/* It has found the table, and has not locked it yet. */
+	sleep_ms(DELAY_MS / 2);
+}
+
+static void end_write(pthread_t thread)
+{
+	pthread_join(thread, NULL);
+	morsel_install_delay(0);
+}
+
+/* The table goes between the moment it was found and the one when it is locked (M2). */
+static void fault_against_cut(void)
+{
+	int fd = morsel_make_of(GIB, GIB);
+	pthread_t thread;
+
+	need_cpus(2);
+	pin_to_cpu(0);
+	victim = morsel_map(fd, GIB, BOTH) + PAGE;
+	morsel_fill(victim - PAGE, 1, OTHER);
+	begin_write(&thread);
+	ENSURE(!morsel_depopulate(fd, 0, UNIT), "depopulate");
+	PREMISE(!written, "the fault was too early");
+	end_write(thread);
+	ENSURE(written == 1 && probe_read(victim) == OWN, "the write is lost");
+	ENSURE(morsel_stat(fd).pages == 1, "%llu pages, one of them nowhere",
+	       (unsigned long long)morsel_stat(fd).pages);
+}
+
+/* The same, and the table is freed before it is locked (M4). */
+static void fault_against_free(void)
+{
+	int fd = morsel_make_of(GIB, GIB);
+	pthread_t thread;
+
+	need_cpus(2);
+	pin_to_cpu(0);
+	victim = morsel_map(fd, GIB, BOTH) + PAGE;
+	morsel_fill(victim - PAGE, 1, OTHER);
+	morsel_install_delay(3000);
+	ENSURE(!pthread_create(&thread, NULL, write_once, NULL), "no thread");
+	sleep_ms(300);
+	ENSURE(!morsel_depopulate(fd, 0, UNIT), "depopulate");
+	/* The table waits for a second. */
+	sleep_ms(1700);
+	PREMISE(!written, "the fault was too early");
+	morsel_install_delay(0);
+	pthread_join(thread, NULL);
+	ENSURE(written == 1 && probe_read(victim) == OWN, "the write is lost");
+}
+
+/* The object gets smaller at that moment: nothing is to come behind its end. */
+static void fault_against_size(void)
+{
+	size_t units[] = { UNIT, GIB }, i;
+
+	need_cpus(2);
+	pin_to_cpu(0);
+	for (i = 0; i < 2; i++) {
+		int fd = morsel_make_of(UNIT, units[i]);
+		pthread_t thread;
+
+		victim = morsel_map(fd, units[i], BOTH) + 100 * PAGE;
+		morsel_fill(victim - 100 * PAGE, 1, OTHER);
+		written = 0;
+		begin_write(&thread);
+		MUST(ftruncate(fd, 10 * PAGE));
+		PREMISE(!written, "the fault was too early");
+		end_write(thread);
+		ENSURE(written == -1, "it has written behind the end");
+		ENSURE(morsel_stat(fd).pages == 1, "%llu pages",
+		       (unsigned long long)morsel_stat(fd).pages);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "unmapped", unmapped, 0 },
+		{ "unmapped_gib", unmapped_gib, 0 },
+		{ "moved", moved, 0 },
+		{ "depopulated", depopulated, 0 },
+		{ "table_cut", table_cut, 0 },
+		{ "table_cut_512", table_cut_512, 0 },
+		{ "depopulated_there", depopulated_there, 0 },
+		{ "reused", reused, 0 },
+		{ "once", once, 0 },
+		{ "protected", protected, 0 },
+		{ "read_only", read_only, 0 },
+		{ "fault_against_cut", fault_against_cut, 0 },
+		{ "fault_against_free", fault_against_free, 0 },
+		{ "fault_against_size", fault_against_size, 0 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}

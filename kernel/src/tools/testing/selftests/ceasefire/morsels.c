@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Morsels of a case, see morsels.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ktap.h"
+#include "morsels.h"
+
+#define SYSFS	"/sys/kernel/mm/ceasefire/morsel/"
+
+int morsel_make_of(uint64_t size, uint64_t unit)
+{
+	struct morsel_geometry g = { .unit = unit, .base = PAGE };
+	int fd = memfd_create("case", MFD_MORSEL | MFD_CLOEXEC);
+
+	if (fd < 0 && errno == EINVAL)
+		ktap_skip("no morsels");
+	ENSURE(fd >= 0, "memfd_create: %m");
+	if (unit)
+		MUST(ioctl(fd, MORSEL_IOC_GEOMETRY, &g));
+	MUST(ftruncate(fd, (off_t)size));
+	return fd;
+}
+
+int morsel_make(uint64_t size)
+{
+	return morsel_make_of(size, 0);
+}
+
+int morsel_reader(int fd)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return (int)MUST(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+char *morsel_map(int fd, uint64_t size, int prot)
+{
+	char *p = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	return p;
+}
+
+int morsel_vector(int fd, unsigned long request,
+		  const struct morsel_range *ranges, unsigned int nr,
+		  uint64_t *done)
+{
+	struct morsel_vec vec = { .ranges = (uintptr_t)ranges, .nr = nr };
+	int err = ioctl(fd, request, &vec) ? -errno : 0;
+
+	if (done)
+		*done = vec.done;
+	return err;
+}
+
+int morsel_populate(int fd, uint64_t offset, uint64_t length)
+{
+	struct morsel_range range = { offset, length };
+
+	return morsel_vector(fd, MORSEL_IOC_POPULATE, &range, 1, NULL);
+}
+
+int morsel_depopulate(int fd, uint64_t offset, uint64_t length)
+{
+	struct morsel_range range = { offset, length };
+
+	return morsel_vector(fd, MORSEL_IOC_DEPOPULATE, &range, 1, NULL);
+}
+
+struct morsel_stat morsel_stat(int fd)
+{
+	struct morsel_stat stat;
+
+	MUST(ioctl(fd, MORSEL_IOC_STAT, &stat));
+	return stat;
+}
+
+void morsel_fill(char *p, size_t pages, uint64_t word)
+{
+	size_t i;
+
+	for (i = 0; i < pages; i++)
+		*(volatile uint64_t *)(p + i * PAGE) = word;
+}
+
+size_t morsel_count(const char *p, size_t pages, uint64_t word)
+{
+	size_t i, right = 0;
+
+	for (i = 0; i < pages; i++)
+		right += *(const volatile uint64_t *)(p + i * PAGE) == word;
+	return right;
+}
+
+long morsel_sysfs(const char *name)
+{
+	char path[80];
+	long value;
+
+	snprintf(path, sizeof(path), SYSFS "%s", name);
+	value = read_number(path);
+	if (value < 0)
+		ktap_skip("no %s", path);
+	return value;
+}
+
+void morsel_set(const char *name, long value)
+{
+	char path[80], text[30];
+
+	snprintf(path, sizeof(path), SYSFS "%s", name);
+	snprintf(text, sizeof(text), "%ld", value);
+	ENSURE(write_text(path, text), "%s: %m", path);
+}
+
+void morsel_install_delay(unsigned int ms)
+{
+	char text[30];
+
+	snprintf(text, sizeof(text), "%u", ms * 1000);
+	if (!write_text("/sys/kernel/debug/ceasefire/install_delay_us", text))
+		ktap_skip("no delays: boot the debug kernel");
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * errors.c - what went wrong with a morsel, and what to do
+ *
+ * What: morsel_strerror() of morsel.h. The errors of each call are those of its manual page.
+ * Who:  programs that link with libmorsel.
+ */
+#include "morsel.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BIT(CALL)	(1U << MORSEL_CALL_##CALL)
+#define RANGES		(BIT(POPULATE) | BIT(DEPOPULATE))
+
+static const struct message {
+	unsigned int calls;
+	int err;
+	const char *text;
+} messages[] = {
+	{ BIT(CREATE), ENOSYS,
+	  "this kernel has no morsels: boot one with the patch of ceasefire and CONFIG_CEASEFIRE_MORSEL, "
+	  "and see what `ceasefire doctor` says" },
+	{ BIT(CREATE), EPERM,
+	  "the administrator does not allow morsels: see /sys/kernel/mm/ceasefire/morsel/enabled" },
+	{ BIT(CREATE), EINVAL,
+	  "there is no such unit, or the name is too long: take 2 MiB, 1 GiB or 512 GiB, an address "
+	  "that is a multiple of it, and a name of at most 249 bytes" },
+	{ BIT(CREATE), EFBIG,
+	  "a morsel has at most 511 units: take a larger unit, or none, and the kernel chooses" },
+	{ BIT(CREATE), EOPNOTSUPP,
+	  "this machine cannot have such morsels: they need page tables of their own, which Xen PV does "
+	  "not give, and larger units need page tables of more levels" },
+	{ BIT(MAP), EINVAL,
+	  "it is no morsel, or has no size: give a descriptor of morsel_create() of more than 0 bytes" },
+	{ BIT(MAP), EACCES,
+	  "the descriptor does not allow that: open it for reading, and for writing if PROT_WRITE is asked for" },
+	{ BIT(MAP), EPERM,
+	  "a morsel cannot be executed: leave PROT_EXEC out" },
+	{ BIT(MAP), ENOMEM,
+	  "no address is free for so much, or the process has too many mappings: see ulimit -v and vm.max_map_count" },
+	{ BIT(UNMAP), EINVAL,
+	  "a morsel is unmapped as a whole: give what morsel_map() has filled" },
+	{ BIT(STAT), EINVAL,
+	  "it is no morsel: give a descriptor of morsel_create()" },
+	{ BIT(DESTROY), EBUSY,
+	  "a process has it mapped: unmap it there, or take MORSEL_FORCE, and whoever uses it gets SIGBUS" },
+	{ BIT(DESTROY), EINVAL,
+	  "there is no such flag, or it is no morsel: give 0 or MORSEL_FORCE" },
+	{ BIT(DESTROY), ENODEV,
+	  "it has been destroyed before" },
+	{ BIT(MAP) | RANGES, ENODEV,
+	  "the morsel was destroyed: make a new one" },
+	{ RANGES, EINVAL,
+	  "a range ends behind the morsel, or it is no morsel: see how large it is with fstat(2)" },
+	{ RANGES | BIT(DESTROY), EPERM,
+	  "the descriptor only reads: open it for writing" },
+	{ RANGES, EFAULT,
+	  "the ranges are not in memory: give the address of an array of struct morsel_range" },
+	{ BIT(POPULATE), ENOMEM,
+	  "there is no memory, or a limit is reached: take some away by morsel_depopulate(), or raise "
+	  "memory.max of the control group or /sys/kernel/mm/ceasefire/morsel/limit" },
+	{ ~0U, EBADF,
+	  "the descriptor is not open" },
+	{ ~0U, EMFILE,
+	  "the process has as many descriptors as it may: see ulimit -n" },
+};
+
+const char *morsel_strerror(enum morsel_call call, int err)
+{
+	for (size_t i = 0; i < sizeof(messages) / sizeof(*messages); i++)
+		if (messages[i].err == err && messages[i].calls & 1U << call)
+			return messages[i].text;
+	return strerror(err);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * object.c - morsels are made, mapped, and asked what they have
+ *
+ * What: morsel_supported(), _create(), _map(), _unmap(), _destroy(), _stat() of
+ *       morsel.h.
+ * Who:  programs that link with libmorsel.
+ */
+#include "morsel.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As memfd_create() of the kernel has it, without its own prefix. */
+static int make(const char *name)
+{
+	int fd = memfd_create(name, MFD_MORSEL | MFD_CLOEXEC);
+
+	if (fd >= 0 || errno != EINVAL)
+		return fd;
+	/* EINVAL is also what it says of a name that is too long. */
+	fd = memfd_create(name, MFD_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	errno = ENOSYS;
+	return -1;
+}
+
+bool morsel_supported(void)
+{
+	int saved = errno, fd = make("");
+	bool found = fd >= 0 || errno != ENOSYS;
+
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	return found;
+}
+
+/* What the kernel takes when it is asked for nothing. */
+static uint64_t unit_for(uint64_t size)
+{
+	uint64_t unit = 2ULL << 20;
+
+	while (unit < 512ULL << 30 && (size + unit - 1) / unit > 511)
+		unit <<= 9;
+	return unit;
+}
+
+int morsel_create(const char *name, uint64_t size,
+		  const struct morsel_layout *layout)
+{
+	int fd = make(name), err;
+
+	if (fd < 0)
+		return -1;
+	if (layout && (layout->unit || layout->address)) {
+		struct morsel_geometry geometry = {
+			.unit = layout->unit ? layout->unit : unit_for(size),
+			.base = 4096,
+			.address = layout->address,
+		};
+
+		if (ioctl(fd, MORSEL_IOC_GEOMETRY, &geometry))
+			goto fail;
+	}
+	if (size > INT64_MAX) {
+		errno = EFBIG;
+		goto fail;
+	}
+	if (!ftruncate(fd, (off_t)size))
+		return fd;
+fail:
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+int morsel_map(int fd, int prot, struct morsel_mapping *mapping)
+{
+	struct morsel_stat of_morsel;
+	struct stat of_file;
+	uint64_t length;
+	void *at;
+
+	if (morsel_stat(fd, &of_morsel) || fstat(fd, &of_file))
+		return -1;
+	if (!of_morsel.unit || !of_file.st_size) {
+		struct morsel_vec none = { 0 };
+
+		/* One that was destroyed has no size, either, and says so to this. */
+		if (!ioctl(fd, MORSEL_IOC_POPULATE, &none) || errno != ENODEV)
+			errno = EINVAL;
+		return -1;
+	}
+	length = ((uint64_t)of_file.st_size + of_morsel.unit - 1) &
+		 ~(of_morsel.unit - 1);
+	at = mmap(NULL, length, prot, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return -1;
+	*mapping = (struct morsel_mapping){ at, length };
+	return 0;
+}
+
+int morsel_unmap(const struct morsel_mapping *mapping)
+{
+	return munmap(mapping->at, mapping->length);
+}
+
+int morsel_destroy(int fd, unsigned int flags)
+{
+	uint32_t chosen = flags;
+
+	if (!ioctl(fd, MORSEL_IOC_DESTROY, &chosen))
+		return 0;
+	if (errno == ENOTTY)
+		errno = EINVAL;
+	return -1;
+}
+
+int morsel_stat(int fd, struct morsel_stat *stat)
+{
+	if (!ioctl(fd, MORSEL_IOC_STAT, stat))
+		return 0;
+	/* Of files that know no such request. */
+	if (errno == ENOTTY)
+		errno = EINVAL;
+	return -1;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * test-libmorsel.c - each function of libmorsel does what its header says
+ *
+ * Prints TAP. On a kernel without morsels that is: each says so, in words. Called by
+ * meson on this machine, and by tests/suites/morsel.toml in a guest with --here, where a
+ * kernel without morsels is a failure.
+ */
+#include "morsel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define PAGE	4096UL
+#define MIB	(1UL << 20)
+
+static unsigned int number, bad;
+
+static void report(bool good, const char *name)
+{
+	printf("%sok %u - %s\n", good ? "" : "not ", ++number, name);
+	bad += !good;
+}
+
+/* A call fails with an error, whose words have others in them. */
+static void fails(int result, enum morsel_call call, int err, const char *words,
+		  const char *name)
+{
+	int found = errno;
+	bool good = result < 0 && found == err && strstr(morsel_strerror(call, err), words);
+
+	if (!good)
+		printf("# %d, %s, \"%s\"\n", result, strerror(found),
+		       morsel_strerror(call, found));
+	report(good, name);
+}
+
+static void without(void)
+{
+	struct morsel_mapping mapping;
+	struct morsel_range range = { 0, PAGE };
+	struct morsel_stat stat;
+	size_t done = 7;
+	int fd = memfd_create("no morsel", MFD_CLOEXEC);
+
+	errno = EDOM;
+	report(!morsel_supported() && errno == EDOM, "morsels are not supported");
+	fails(morsel_create("a", MIB, NULL), MORSEL_CALL_CREATE, ENOSYS, "boot one",
+	      "create: a kernel without");
+	fails(morsel_map(fd, PROT_READ, &mapping), MORSEL_CALL_MAP, EINVAL, "no morsel",
+	      "map: another file");
+	fails(morsel_stat(fd, &stat), MORSEL_CALL_STAT, EINVAL, "no morsel", "stat: another file");
+	fails(morsel_populate(fd, &range, 1, &done), MORSEL_CALL_POPULATE, EINVAL, "no morsel",
+	      "populate: another file");
+	report(done == 0, "populate: nothing is done");
+	close(fd);
+}
+
+static void errors(int fd)
+{
+	struct morsel_layout layout = { .unit = 3 * MIB };
+	struct morsel_range range = { 5 * MIB, 2 * MIB };
+	struct morsel_mapping mapping, part;
+	char name[300], path[40];
+	struct morsel_stat stat;
+	int reader, empty;
+
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	fails(morsel_create(name, MIB, NULL), MORSEL_CALL_CREATE, EINVAL, "249", "create: a long name");
+	fails(morsel_create("a", MIB, &layout), MORSEL_CALL_CREATE, EINVAL, "2 MiB", "create: no unit");
+	layout.unit = 2 * MIB;
+	fails(morsel_create("a", 1024 * MIB, &layout), MORSEL_CALL_CREATE, EFBIG, "511",
+	      "create: more units than there are");
+	empty = morsel_create("empty", 0, NULL);
+	fails(morsel_map(empty, PROT_READ, &mapping), MORSEL_CALL_MAP, EINVAL, "no size",
+	      "map: nothing");
+	close(empty);
+	fails(morsel_map(fd, PROT_READ | PROT_EXEC, &mapping), MORSEL_CALL_MAP, EPERM, "PROT_EXEC",
+	      "map: executable");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	reader = open(path, O_RDONLY | O_CLOEXEC);
+	fails(morsel_map(reader, PROT_READ | PROT_WRITE, &mapping), MORSEL_CALL_MAP, EACCES,
+	      "for writing", "map: writable by a descriptor that reads");
+	fails(morsel_depopulate(reader, &range, 1, NULL), MORSEL_CALL_DEPOPULATE, EPERM, "only reads",
+	      "depopulate: by a descriptor that reads");
+	close(reader);
+	fails(morsel_populate(fd, &range, 1, NULL), MORSEL_CALL_POPULATE, EINVAL, "behind the morsel",
+	      "populate: behind the end");
+	fails(morsel_stat(-1, &stat), MORSEL_CALL_STAT, EBADF, "not open", "stat: no descriptor");
+	if (morsel_map(fd, PROT_READ, &mapping))
+		abort();
+	part = (struct morsel_mapping){ mapping.at, PAGE };
+	fails(morsel_unmap(&part), MORSEL_CALL_UNMAP, EINVAL, "as a whole", "unmap: a part");
+	report(morsel_unmap(&mapping) == 0, "unmap: the rest of it");
+	report(strcmp(morsel_strerror(MORSEL_CALL_STAT, EDOM), strerror(EDOM)) == 0,
+	       "strerror: an error of nobody");
+}
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	signals++;
+}
+
+static unsigned long long pages_of(int fd)
+{
+	struct morsel_stat stat;
+
+	if (morsel_stat(fd, &stat))
+		abort();
+	return stat.pages;
+}
+
+/* More ranges than the kernel takes at once, while signals come. */
+static void vectors(void)
+{
+	static struct morsel_range ranges[3 * MORSEL_RANGES_MAX + 5];
+	const size_t nr = sizeof(ranges) / sizeof(*ranges);
+	const struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { { 0, 0 }, { 0, 0 } };
+	int fd = morsel_create("vector", nr * 2 * PAGE, NULL);
+	size_t done = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		ranges[i] = (struct morsel_range){ i * 2 * PAGE, PAGE };
+	signal(SIGALRM, on_signal);
+	setitimer(ITIMER_REAL, &often, NULL);
+	report(morsel_populate(fd, ranges, nr, &done) == 0 && done == nr,
+	       "populate: more ranges than one call has, and signals");
+	setitimer(ITIMER_REAL, &never, NULL);
+	report(signals > 0, "signals came");
+	report(pages_of(fd) == nr, "populate: a page each");
+	ranges[2000].offset = nr * 2 * PAGE;
+	report(morsel_depopulate(fd, ranges, nr, &done) < 0 && errno == EINVAL && done <= 2000 &&
+	       pages_of(fd) == nr - done, "depopulate: it is told how many are done");
+	ranges[2000].offset = 2000 * 2 * PAGE;
+	report(morsel_depopulate(fd, ranges, nr, NULL) == 0 && pages_of(fd) == 0,
+	       "depopulate: all are gone");
+	report(morsel_populate(fd, ranges, nr, NULL) == 0 &&
+	       morsel_depopulate_async(fd, ranges, nr, &done) == 0 && done == nr &&
+	       fsync(fd) == 0 && pages_of(fd) == 0, "depopulate_async: all are gone after fsync()");
+	report(morsel_populate(fd, NULL, 0, &done) == 0 && done == 0, "populate: no range");
+	close(fd);
+}
+
+static sigjmp_buf gone;
+
+static void on_bus(int signal)
+{
+	siglongjmp(gone, signal);
+}
+
+static void destroyed(void)
+{
+	struct morsel_range range = { 0, PAGE };
+	struct morsel_mapping mapping, second;
+	int fd = morsel_create("destroyed", MIB, NULL);
+
+	if (morsel_map(fd, PROT_READ | PROT_WRITE, &mapping))
+		abort();
+	*(volatile char *)mapping.at = 7;
+	fails(morsel_destroy(fd, 0), MORSEL_CALL_DESTROY, EBUSY, "MORSEL_FORCE", "destroy: it is mapped");
+	fails(morsel_destroy(fd, 2), MORSEL_CALL_DESTROY, EINVAL, "no such flag", "destroy: a flag");
+	report(morsel_destroy(fd, MORSEL_FORCE) == 0 && pages_of(fd) == 0, "destroy: with force");
+	signal(SIGBUS, on_bus);
+	if (!sigsetjmp(gone, 1)) {
+		(void)*(volatile char *)mapping.at;
+		report(false, "destroy: an access raises SIGBUS");
+	} else {
+		report(true, "destroy: an access raises SIGBUS");
+	}
+	fails(morsel_destroy(fd, 0), MORSEL_CALL_DESTROY, ENODEV, "before", "destroy: again");
+	fails(morsel_map(fd, PROT_READ, &second), MORSEL_CALL_MAP, ENODEV, "a new one", "map: destroyed");
+	fails(morsel_populate(fd, &range, 1, NULL), MORSEL_CALL_POPULATE, ENODEV, "a new one",
+	      "populate: destroyed");
+	report(morsel_unmap(&mapping) == 0, "unmap: destroyed");
+	close(fd);
+	fd = morsel_create("unmapped", MIB, NULL);
+	report(morsel_destroy(fd, 0) == 0, "destroy: nobody has it mapped");
+	close(fd);
+}
+
+static void all(void)
+{
+	struct morsel_layout layout = { .unit = 1024 * MIB, .address = 0x200000000000 };
+	struct morsel_mapping mapping, second;
+	struct morsel_stat stat;
+	int fd, there;
+
+	errno = EDOM;
+	report(morsel_supported() && errno == EDOM, "morsels are supported");
+	fd = morsel_create("test", 5 * MIB + 1, NULL);
+	report(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC, "create");
+	report(morsel_map(fd, PROT_READ | PROT_WRITE, &mapping) == 0 && mapping.length == 6 * MIB,
+	       "map: whole units");
+	((char *)mapping.at)[5 * MIB] = 7;
+	report(morsel_map(fd, PROT_READ, &second) == 0 && second.at != mapping.at &&
+	       ((char *)second.at)[5 * MIB] == 7, "map: a second time");
+	report(morsel_stat(fd, &stat) == 0 && stat.pages == 1 && stat.unit == 2 * MIB &&
+	       stat.mappings == 2, "stat");
+	report(morsel_unmap(&second) == 0 && morsel_unmap(&mapping) == 0, "unmap");
+	errors(fd);
+	close(fd);
+	there = morsel_create("there", MIB, &layout);
+	report(there >= 0 && morsel_map(there, PROT_READ, &mapping) == 0 &&
+	       mapping.at == (void *)layout.address && mapping.length == layout.unit,
+	       "create: a unit and an address");
+	close(there);
+	vectors();
+	destroyed();
+}
+
+int main(int argc, char **argv)
+{
+	bool here = argc > 1 && strcmp(argv[1], "--here") == 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (here || morsel_supported())
+		all();
+	else
+		without();
+	printf("1..%u\n", number);
+	return bad != 0;
+}
