@@ -221,12 +221,22 @@ static void start_in_little(struct stranger *s)
 	ENSURE(!stranger_call(s, stay, MCL_CURRENT), "mlockall");
 }
 
+/*
+ * In so little memory the stranger may be killed for it. That says nothing about
+ * kswapd; before_oom() and by_reclaim() ask what the killer finds.
+ */
+static void fill_little(struct stranger *s, size_t mib)
+{
+	PREMISE(stranger_fill_or_die(s, FILL_ANON, mib),
+		"the stranger was killed for memory");
+}
+
 static void leave_little(struct stranger *s)
 {
 	leave_free(free_mib() - spare_mib() + 24);
 	/* What is left in pieces. */
 	if (spare_mib() > 24)
-		stranger_fill(s, FILL_ANON, (size_t)(spare_mib() - 24));
+		fill_little(s, (size_t)(spare_mib() - 24));
 }
 
 /*
@@ -241,7 +251,7 @@ static void revive_kswapd(void)
 	file_make(&cache, ON_DISK, 32 * MIB / PAGE, OWN);
 	leave_free(128);
 	stranger_start(&stranger);
-	stranger_fill(&stranger, FILL_ANON, (size_t)spare_mib() + 16);
+	fill_little(&stranger, (size_t)spare_mib() + 16);
 	stranger_stop(&stranger);
 	file_close(&cache);
 }
@@ -289,7 +299,7 @@ static void by_kswapd(void)
 		 * It sleeps as long as the smallest zone has enough.
 		 */
 		if (spare_mib() > 8 - 4 * (i / WAITS))
-			stranger_fill(&stranger, FILL_ANON, 1);
+			fill_little(&stranger, 1);
 		sleep_ms(50);
 	}
 	ktap_note("%ld MiB free, %ld frames parked, %ld pages scanned in %d looks",
