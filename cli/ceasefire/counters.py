@@ -133,11 +133,12 @@ def difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str,
 def gauges() -> dict[str, int]:
     """Read the present values of sysfs (parked pages and so on); empty on other kernels."""
     values = {}
-    for mechanism in modes.MECHANISMS:
+    for mechanism in modes.shown():
+        prefix = mechanism.prefix if mechanism is modes.MORSEL else ""
         for name in mechanism.gauges:
             value = number_in(mechanism.folder / name)
             if value is not None:
-                values[name] = value
+                values[prefix + name] = value
     return values
 
 

@@ -94,6 +94,13 @@ SHARERS = Mechanism(
 )
 ABIS = Mechanism("abis", "ABIS", "abis_none", asked=True, words=("never", "ask"))
 MECHANISMS = (FPR, LATR, SHARERS, ABIS)
+# Programs use these objects or not: nothing that they are run with.
+MORSEL = Mechanism("morsel", "Morsels", "", ("pages", "limit"), words=("never", "ask"))
+
+
+def shown() -> tuple[Mechanism, ...]:
+    """Return all that a kernel may have, for those who show it."""
+    return (*MECHANISMS, MORSEL)
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def _report(
 ) -> None:
     facts = counters.process_facts(args.pid) if args.pid is not None else None
     present = counters.gauges()
-    switched = {m.name: m.enabled() for m in modes.MECHANISMS if m.present()}
+    switched = {m.name: m.enabled() for m in modes.shown() if m.present()}
     if args.json:
         why = [
             asdict(reason)
@@ -175,7 +175,7 @@ def _report(
         found = reasons.table(group, values, everything=args.all, shares=True)
         if found:
             print_table(columns, found, title=group.title, numbers_from=2, file=stream)
-    rows = [[m.title, _state(m)] for m in modes.MECHANISMS if m.present()]
+    rows = [[m.title, _state(m)] for m in modes.shown() if m.present()]
     rows += [[f"{name} now", number(value)] for name, value in present.items()]
     if facts is not None:
         rows += _rows_of_process(facts, switched)

@@ -132,6 +132,7 @@ _SYSFS = {
         "held_limit": "4096",
     },
     "sharers": {"enabled": "never ask [always]"},
+    "morsel": {"enabled": "[never] ask", "pages": "20", "limit": "40"},
 }
 
 

@@ -101,6 +101,9 @@ def test_causes_debts_and_states(
         "ceasefire_fpr_tag_bytes": 8192,
         "ceasefire_fpr_debt_age_limit_seconds": 1,
         "ceasefire_latr_settle_seconds": 0.012,
+        "ceasefire_mechanism_enabled[morsel]": 0,
+        "ceasefire_morsel_bytes": 20 * families._PAGE,
+        "ceasefire_morsel_limit_bytes": 40 * families._PAGE,
     }.items():
         assert found[metric] == value, metric
 

@@ -167,6 +167,8 @@ _GAUGES = (
         BYTES,
         _PAGE,
     ),
+    _Gauge(modes.MORSEL, "pages", "morsel_bytes", "Memory of morsels, with tables", BYTES, _PAGE),
+    _Gauge(modes.MORSEL, "limit", "morsel_limit_bytes", "What they may have", BYTES, _PAGE),
 )
 
 
@@ -210,7 +212,7 @@ def _counter(name: str, words: str, sample: Sample) -> Family:
 
 def _of_present() -> list[Family]:
     """Return what is so now: which mechanisms are on, memory, limits."""
-    there = [m for m in modes.MECHANISMS if m.present()]
+    there = [m for m in modes.shown() if m.present()]
     found = [
         Family(
             f"{PREFIX}{name}",
