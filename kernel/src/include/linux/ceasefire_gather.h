@@ -25,6 +25,7 @@ void __cf_munmap_begin(struct mmu_gather *tlb, struct vma_munmap_struct *vms,
 bool __cf_munmap_keep_tables(struct vma_munmap_struct *vms,
 			     struct ma_state *mas_detach);
 bool __cf_skip_flush(struct mmu_gather *tlb);
+void __cf_hold_pages(struct mmu_gather *tlb);
 void __cf_gather_anon(struct mmu_gather *tlb, struct page *page,
 		      unsigned int nr);
 
@@ -94,6 +95,13 @@ static inline bool cf_skip_flush(struct mmu_gather *tlb)
 	       __cf_skip_flush(tlb);
 }
 
+/* tlb_batch_pages_flush(): what has to wait anyhow need not be freed yet. */
+static inline void cf_hold_pages(struct mmu_gather *tlb)
+{
+	if (cf_on() && unlikely(tlb->cf_marked))
+		__cf_hold_pages(tlb);
+}
+
 #else
 
 static inline void cf_gather_init(struct mmu_gather *tlb) { }
@@ -118,6 +126,8 @@ static inline bool cf_skip_flush(struct mmu_gather *tlb)
 {
 	return false;
 }
+
+static inline void cf_hold_pages(struct mmu_gather *tlb) { }
 
 #endif /* CONFIG_CEASEFIRE_CORE */
 

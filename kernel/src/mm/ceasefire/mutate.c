@@ -11,6 +11,7 @@
  *   skip_delay_us	time between clearing entries and tagging their frames; before
  *			reclaim looks at one more page
  *   start_delay_us	time in a tick in which nothing is due, and nothing awaited yet
+ *   holds		pages that were held since the kernel booted (core/held.c)
  *   fork_fails		the next fork() of this process fails, with half of an address space
  *   fill_delay_us	time between an entry of a copy and the second look (sharers)
  *   send_delay_us	time between a request and the flush, with interrupts on (sharers)
@@ -50,6 +51,7 @@ u32 cf_skip_local;
 u32 cf_flush_delay_us;
 u32 cf_tag_delay_us;
 u32 cf_skip_delay_us;
+atomic_t cf_holds;
 u32 cf_start_delay_us;
 u64 cf_first_generation;
 u64 cf_arena_size = CF_ARENA_SIZE;
@@ -166,6 +168,7 @@ static int __init cf_mutate_init(void)
 	debugfs_create_u32("tag_delay_us", 0600, dir, &cf_tag_delay_us);
 	debugfs_create_u32("skip_delay_us", 0600, dir, &cf_skip_delay_us);
 	debugfs_create_u32("start_delay_us", 0600, dir, &cf_start_delay_us);
+	debugfs_create_atomic_t("holds", 0400, dir, &cf_holds);
 	debugfs_create_u64("first_generation", 0600, dir,
 			   &cf_first_generation);
 	debugfs_create_u64("arena_size", 0600, dir, &cf_arena_size);

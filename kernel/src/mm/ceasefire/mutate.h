@@ -115,6 +115,9 @@
 	M(latr_any_mapping)	\
 	M(latr_no_held_limit)	\
 	M(latr_held_fresh)	\
+	M(cf_held_unpaid)	\
+	M(cf_held_left)		\
+	M(cf_held_late)		\
 	M(latr_never_late)	\
 	M(latr_late_for_one)	\
 	M(latr_tag_head)	\
@@ -212,6 +215,7 @@ extern enum cf_mutation cf_mutation;
 extern u32 cf_flush_delay_us;
 extern u32 cf_tag_delay_us;
 extern u32 cf_skip_delay_us;
+extern atomic_t cf_holds;
 extern u32 cf_start_delay_us;
 extern u32 cf_skip_local;
 extern u64 cf_first_generation;

@@ -198,18 +198,73 @@ void cf_charge_drop(struct page *page, unsigned int order)
 }
 
 /**
- * cf_charge_noted() - a page enters a pool: note whose pages it has
+ * cf_charge_paid_by() - note whose pages a pool has
+ * @ctx: the context, its lock held; before they count
+ * @memcg: the group that pays for some
+ */
+void cf_charge_paid_by(struct cf_ctx *ctx, struct mem_cgroup *memcg)
+{
+	if (!ctx->nr)
+		ctx->payer = memcg;
+	else if (ctx->payer != memcg)
+		ctx->payer = CF_PAYERS;
+}
+
+/**
+ * cf_charge_noted() - the same for a page that enters the pool
  * @ctx: the context, its lock held
  * @page: the page, after cf_charge_hold()
  */
 void cf_charge_noted(struct cf_ctx *ctx, struct page *page)
 {
-	struct mem_cgroup *memcg = (struct mem_cgroup *)page->memcg_data;
+	cf_charge_paid_by(ctx, (struct mem_cgroup *)page->memcg_data);
+}
 
-	if (!ctx->nr)
-		ctx->payer = memcg;
-	else if (ctx->payer != memcg)
-		ctx->payer = CF_PAYERS;
+/**
+ * cf_charge_of() - who pays for a page that is not freed yet
+ * @folio: the page, of which the caller has the last reference
+ *
+ * Return: the group; NULL without groups.
+ */
+struct mem_cgroup *cf_charge_of(struct folio *folio)
+{
+	return mem_cgroup_disabled() ? NULL : folio_memcg(folio);
+}
+
+/**
+ * cf_charge_get() - pages are held that a group pays for
+ * @memcg: the group or NULL
+ *
+ * Each of them has a reference to it; memory_failure() may take that away.
+ */
+void cf_charge_get(struct mem_cgroup *memcg)
+{
+	if (memcg)
+		css_get(&memcg->css);
+}
+
+/**
+ * cf_charge_put() - they are held no more
+ * @memcg: the group or NULL
+ */
+void cf_charge_put(struct mem_cgroup *memcg)
+{
+	if (memcg)
+		css_put(&memcg->css);
+}
+
+/**
+ * cf_charge_waits() - count what is held and charged to a group
+ * @memcg: the group or NULL
+ * @nr: pages more than before
+ *
+ * They are charged as ever; it is for the group to know what a drain would bring.
+ */
+void cf_charge_waits(struct mem_cgroup *memcg, long nr)
+{
+	CF_MUTATION(cf_held_unpaid, return);
+	if (memcg)
+		atomic_long_add(nr, &memcg->cf_parked);
 }
 
 /**

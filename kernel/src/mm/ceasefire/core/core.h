@@ -13,6 +13,7 @@
  *   account.c	parked frames: their number, for all who want to see it
  *   charge.c	the control groups that pay for them
  *   pool.c	parked frames: in by the free side, out by release
+ *   held.c	pages that are not even freed before
  *   members.c	who is flushed with a context of several processes
  *   tick.c	debts paid by the ticks of the CPUs, without interrupts
  *   settle.c	the flushes that pay, and drains
@@ -171,16 +172,17 @@ struct cf_policy {
  * @catching_up: what the age work waits for; for itself alone, see tick.c
  * @keyed:	a mapping has had a protection key; for good, under @mm's mmap_lock
  *		held for writing
- * @lock:	protects @single, @anon, @large, @nr, @payer and @dead, and who arms
- *		@old; irq safe, innermost
+ * @lock:	protects @single, @anon, @large, @held_lists, @nr, @payer and @dead,
+ *		and who arms @old; irq safe, innermost
  * @dead:	no CPU can use translations of @mm any more
- * @nr:		parked base pages
+ * @nr:		base pages that are parked or held
  * @payer:	the control group that pays for all that is parked, CF_PAYERS if
  *		there are several; only while @nr is not 0
  * @single:	parked order-0 pages; also the free list of the context
  * @anon:	those that the process may still write to; only for anonymous pages
  * @large:	parked pages of higher order
- * @returning:	base pages that were taken from the pool, and are not free yet; for
+ * @held_lists:	pages that are not freed yet, see held.c
+ * @returning:	base pages that were taken from there, and are not free yet; for
  *		those who hold @settling, others may look
  * @drain:	runs when @nr goes over the limit
  * @old:	expires when a debt is old enough
@@ -221,7 +223,7 @@ struct cf_ctx {
 	unsigned long due;
 	bool keyed;
 
-	/* Protects the pool: the members down to @large. */
+	/* Protects the pool: the members down to @held_lists. */
 	spinlock_t lock;
 	bool dead;
 	unsigned long nr;
@@ -229,6 +231,7 @@ struct cf_ctx {
 	struct list_head single;
 	struct list_head anon;
 	struct list_head large;
+	struct list_head held_lists;
 
 	unsigned long returning;
 
@@ -316,13 +319,27 @@ void cf_tags_retire(void);
 void cf_tags_free(void);
 unsigned long cf_tags_bytes(void);
 
+/* A mechanism with a limit of its own keeps it; then this is for what goes wrong. */
+static inline unsigned long cf_pool_max(struct cf_ctx *ctx)
+{
+	const unsigned long *held = cf_ctx_policy(ctx)->held_limit;
+
+	return held ? 2 * READ_ONCE(*held) : READ_ONCE(cf_pool_limit);
+}
+
 /* pool.c */
 void cf_pool_init(struct cf_ctx *ctx);
-unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list);
+unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list,
+			   struct list_head *held);
 bool cf_pool_stale(struct cf_ctx *ctx, struct list_head *list);
 unsigned long cf_pool_release(struct cf_ctx *ctx, struct list_head *list,
 			      bool flushed, bool *again);
 void cf_wipe(struct page *page, unsigned int order);
+
+/* held.c */
+bool cf_held_stale(struct cf_ctx *ctx, struct list_head *lists);
+unsigned long cf_held_release(struct cf_ctx *ctx, struct list_head *lists,
+			      bool flushed);
 
 /* In page->private of a parked page, beside the order. */
 #define CF_PARKED_WRITABLE	0x100UL
@@ -341,7 +358,12 @@ void cf_limit_parked(void);
 bool cf_charges_kept(void);
 bool cf_charge_hold(struct page *page, unsigned int order);
 void cf_charge_drop(struct page *page, unsigned int order);
+void cf_charge_paid_by(struct cf_ctx *ctx, struct mem_cgroup *memcg);
 void cf_charge_noted(struct cf_ctx *ctx, struct page *page);
+struct mem_cgroup *cf_charge_of(struct folio *folio);
+void cf_charge_get(struct mem_cgroup *memcg);
+void cf_charge_put(struct mem_cgroup *memcg);
+void cf_charge_waits(struct mem_cgroup *memcg, long nr);
 bool cf_charge_concerns(struct cf_ctx *ctx, struct mem_cgroup *memcg);
 unsigned long cf_charged(struct mem_cgroup *memcg);
 #else
@@ -356,7 +378,17 @@ static inline bool cf_charge_hold(struct page *page, unsigned int order)
 }
 
 static inline void cf_charge_drop(struct page *page, unsigned int order) { }
+static inline void cf_charge_paid_by(struct cf_ctx *ctx,
+				     struct mem_cgroup *memcg) { }
 static inline void cf_charge_noted(struct cf_ctx *ctx, struct page *page) { }
+static inline struct mem_cgroup *cf_charge_of(struct folio *folio)
+{
+	return NULL;
+}
+
+static inline void cf_charge_get(struct mem_cgroup *memcg) { }
+static inline void cf_charge_put(struct mem_cgroup *memcg) { }
+static inline void cf_charge_waits(struct mem_cgroup *memcg, long nr) { }
 static inline bool cf_charge_concerns(struct cf_ctx *ctx,
 				      struct mem_cgroup *memcg)
 {

@@ -53,14 +53,7 @@ void cf_pool_init(struct cf_ctx *ctx)
 	INIT_LIST_HEAD(&ctx->single);
 	INIT_LIST_HEAD(&ctx->anon);
 	INIT_LIST_HEAD(&ctx->large);
-}
-
-/* A mechanism with a limit of its own keeps it; then this is for what goes wrong. */
-static unsigned long cf_pool_max(struct cf_ctx *ctx)
-{
-	const unsigned long *held = cf_ctx_policy(ctx)->held_limit;
-
-	return held ? 2 * READ_ONCE(*held) : READ_ONCE(cf_pool_limit);
+	INIT_LIST_HEAD(&ctx->held_lists);
 }
 
 static bool cf_pool_add(struct cf_ctx *ctx, u64 tag, struct page *page,
@@ -190,15 +183,23 @@ bool __cf_park(struct page *page, unsigned int order, int site)
 	return false;
 }
 
+static void cf_take_held(struct cf_ctx *ctx, struct list_head *held)
+{
+	CF_MUTATION(cf_held_left, return);
+	list_splice_init(&ctx->held_lists, held);
+}
+
 /**
- * cf_pool_take() - take all parked frames of a context
+ * cf_pool_take() - take all that waits with a context
  * @ctx: the context
- * @list: where to
+ * @list: where parked frames go
+ * @held: where lists of pages go that are held (held.c)
  *
  * Context: cf_ctx.settling held, until they are released.
  * Return: number of base pages.
  */
-unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list)
+unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list,
+			   struct list_head *held)
 {
 	unsigned long nr;
 
@@ -206,6 +207,7 @@ unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list)
 	list_splice_init(&ctx->single, list);
 	list_splice_init(&ctx->anon, list);
 	list_splice_init(&ctx->large, list);
+	cf_take_held(ctx, held);
 	nr = ctx->nr;
 	/* First: who looks for both, @nr before, misses none. */
 	WRITE_ONCE(ctx->returning, nr);

@@ -124,21 +124,24 @@ unsigned long cf_settle_one(struct cf_ctx *ctx, enum cf_drain_reason reason,
 			    bool *again)
 {
 	unsigned long nr, released = 0;
-	bool flushed = false;
+	bool flushed = false, dead;
 	LIST_HEAD(list);
+	LIST_HEAD(held);
 
 	might_sleep();
 	mutex_lock(&ctx->settling);
-	nr = cf_pool_take(ctx, &list);
+	nr = cf_pool_take(ctx, &list, &held);
 	if (!nr)
 		goto out;
-	if (!READ_ONCE(ctx->dead) && cf_pool_stale(ctx, &list)) {
+	dead = READ_ONCE(ctx->dead);
+	if (!dead && (cf_pool_stale(ctx, &list) || cf_held_stale(ctx, &held))) {
 		cf_flush(ctx);
 		flushed = true;
 	}
 	count_vm_event(FPR_DRAIN_LIMIT + reason);
 	trace_fpr_drain(ctx->id, reason, nr);
-	released = cf_pool_release(ctx, &list, flushed, again);
+	released = cf_held_release(ctx, &held, flushed || dead);
+	released += cf_pool_release(ctx, &list, flushed, again);
 out:
 	mutex_unlock(&ctx->settling);
 	return released;
@@ -231,12 +234,15 @@ static bool cf_release_begin(struct cf_ctx *ctx)
 static bool cf_release_clean(struct cf_ctx *ctx)
 {
 	LIST_HEAD(list);
+	LIST_HEAD(held);
 	bool again;
 
 	if (!cf_release_begin(ctx))
 		return false;
-	if (cf_pool_take(ctx, &list))
+	if (cf_pool_take(ctx, &list, &held)) {
+		cf_held_release(ctx, &held, false);
 		cf_pool_release(ctx, &list, false, &again);
+	}
 	mutex_unlock(&ctx->settling);
 	return true;
 }
