@@ -94,6 +94,8 @@ commit_series() {
 			[[ -f $SERIES/$from ]] || die "kernel/series/order: there is no kernel/series/$from"
 			add_files "$from" "$tmp"
 			tree=$(GIT_INDEX_FILE=$tmp/index git -C "$TREE" write-tree)
+			[[ $tree != "$(git -C "$TREE" rev-parse "$CHAIN^{tree}")" ]] ||
+				die "kernel/series/$from changes nothing: an earlier one has all of it"
 			CHAIN=$(series_message "$from" |
 				GIT_AUTHOR_NAME=$PROJECT_NAME GIT_AUTHOR_EMAIL=$PROJECT_EMAIL \
 					GIT_AUTHOR_DATE=$FIXED_DATE \
