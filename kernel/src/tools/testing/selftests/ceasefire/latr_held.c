@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "context.h"
 #include "env.h"
 #include "group.h"
 #include "host.h"
@@ -50,8 +51,8 @@ static char *written(size_t pages)
 	return p;
 }
 
-/* Held for as long as the case lasts, most of them. */
-static char *hold(void)
+/* Held for as long as the case lasts, most of them; @frames: which, unless NULL. */
+static char *hold_frames(uint64_t *frames)
 {
 	long holds;
 	int tries;
@@ -60,6 +61,8 @@ static char *hold(void)
 	for (tries = 0; tries < TRIES; tries++) {
 		p = written(PAGES);
 		peer_touch(p, PAGES);
+		if (frames)
+			frames_of(p, PAGES, frames);
 		holds = holds_now();
 		MUST(munmap(p, LENGTH));
 		if (holds_now() - holds >= PAGES * 9 / 10)
@@ -67,6 +70,11 @@ static char *hold(void)
 	}
 	ktap_retry("only %ld of %d pages are held",
 		   holds_now() - holds, PAGES);
+}
+
+static char *hold(void)
+{
+	return hold_frames(NULL);
 }
 
 static void start(void)
@@ -213,6 +221,16 @@ static void drained(void)
 	       PAGES - faulted, PAGES);
 }
 
+/* As a process that is not lazy any more it holds nothing. */
+static void switched_off(void)
+{
+	start();
+	hold();
+	MUST(context_lazy(0));
+	ENSURE(fpr_wait_sysfs_at_most("parked", 0, LIMIT_S),
+	       "%ld pages wait after it was switched off", fpr_sysfs("parked"));
+}
+
 /* Those of which somebody else has a reference are freed by whoever has the last. */
 static void others_have_some(void)
 {
@@ -257,19 +275,11 @@ static void bad_frame(void)
 {
 	uint64_t frames[PAGES];
 	char text[32], *p;
-	long holds;
 
 	start();
 	group_start();
-	p = written(PAGES);
-	peer_touch(p, PAGES);
-	frames_of(p, PAGES, frames);
+	p = hold_frames(frames);
 	ENSURE(frames[0], "no frame numbers");
-	holds = holds_now();
-	MUST(munmap(p, LENGTH));
-	PREMISE(holds_now() - holds >= PAGES * 9 / 10,
-		"only %ld of %d pages are held", holds_now() - holds,
-		PAGES);
 	snprintf(text, sizeof(text), "0x%llx",
 		 (unsigned long long)frames[PAGES / 2] * PAGE);
 	if (!write_text("/sys/devices/system/memory/hard_offline_page", text))
@@ -289,6 +299,7 @@ int main(int argc, char **argv)
 		{ "of_group", of_group, 0 },
 		{ "ends", ends, 0 },
 		{ "drained", drained, 0 },
+		{ "switched_off", switched_off, 0 },
 		{ "others_have_some", others_have_some, 0 },
 		{ "bad_frame", bad_frame, 0 },
 	};
