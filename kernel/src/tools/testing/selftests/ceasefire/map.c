@@ -48,15 +48,15 @@ void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
 /* What a munmap may count: a skip, or why it flushed. */
 static const char *const unmap_counters[] = {
 	"fpr_skip",
-	"fpr_flush_local", "fpr_flush_tags",
+	"fpr_flush_local", "fpr_flush_tags", "fpr_flush_nested",
 	"fpr_flush_dirty", "fpr_flush_anon", "fpr_flush_special",
 	"fpr_flush_notifier", "fpr_flush_outside", "fpr_flush_mixed",
-	"fpr_flush_tables", "fpr_flush_nested", "fpr_flush_disabled",
+	"fpr_flush_tables", "fpr_flush_disabled",
 };
 
 #define COUNTERS	KTAP_COUNT(unmap_counters)
 /* The first that says that the mapping itself is in the way. */
-#define FORBIDDEN	3
+#define FORBIDDEN	4
 
 bool fpr_unmap(void *addr, size_t pages)
 {
@@ -68,7 +68,10 @@ bool fpr_unmap(void *addr, size_t pages)
 	vmstat_read(unmap_counters, after, COUNTERS);
 	if (after[0] > before[0])
 		return true;
-	/* Local, or for tags. Callers try again. */
+	/*
+	 * Local, for tags, or because the kernel changes entries of another thread
+	 * at the same time, as for NUMA hints. Callers try again.
+	 */
 	for (i = FORBIDDEN; i < COUNTERS; i++)
 		ENSURE(after[i] == before[i], "the munmap flushed: %s",
 		       unmap_counters[i]);

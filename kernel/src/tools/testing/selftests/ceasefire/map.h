@@ -24,8 +24,8 @@ void *fpr_map(const struct tfile *f, size_t first, size_t pages, int prot,
 /*
  * munmap of a mapping that may skip; true if it did. The kernel flushes the
  * first time that it sees frames of a memory section, for which it then makes
- * room to note who holds them, and while the peer does not run; any other
- * reason for a flush fails the case.
+ * room to note who holds them, while the peer does not run, and while it changes
+ * other entries of the process; any other reason for a flush fails the case.
  */
 bool fpr_unmap(void *addr, size_t pages);
 /* The same where a skip is certain. */
