@@ -3,8 +3,8 @@
 # Checks whose result follows from files: when nothing has changed since one passed, it passes.
 # Sourced by check, after lib.sh.
 #
-# A check names what it reads in its header: `# inputs: kernel scripts`, paths of this clone. With
-# them count kernel/BASE or emulator/BASE, the locked Python packages, and the versions of all
+# A check names what it reads in its header: `# inputs: kernel scripts`, paths of this clone as git
+# takes them (`:!` leaves one out). The locked Python packages count, too, and the versions of all
 # Debian packages, so of every compiler. Generated trees count as what they are made from, and have
 # to be that. A pass is kept for other clones of this user, a failure never.
 

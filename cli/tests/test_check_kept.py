@@ -101,6 +101,17 @@ def test_changed_input_is_checked(clone: Clone, change: str) -> None:
     assert clone.times() == 2
 
 
+def test_what_is_left_out_of_the_inputs_may_change(tmp_path: Path) -> None:
+    clone = Clone(tmp_path, inputs="# inputs: data :!data/notes scripts")
+    clone.check()
+    (clone.data.parent / "notes").touch()
+    clone.check()
+    assert clone.times() == 1
+    clone.data.write_text("as it is\n")
+    clone.check()
+    assert clone.times() == 2
+
+
 def test_failure_is_not_kept(clone: Clone) -> None:
     clone.good.unlink()
     assert clone.check().returncode == 1
