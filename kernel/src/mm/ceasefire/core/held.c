@@ -236,9 +236,31 @@ static void cf_hold_batch(struct cf_ctx *ctx, struct encoded_page **pages,
 	cf_free_pages(pages + hold - left, left);
 }
 
+/* Pages of files stay in the page cache, and are given up in larger pieces. */
+static bool cf_has_anon(struct mmu_gather *tlb)
+{
+	struct mmu_gather_batch *batch;
+	unsigned int i;
+
+	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
+		for (i = 0; i < batch->nr; i++) {
+			struct encoded_page *enc = batch->encoded_pages[i];
+
+			if (PageAnon(encoded_page_ptr(enc)))
+				return true;
+			/* See __tlb_remove_folio_pages_size(). */
+			if (encoded_page_flags(enc) &
+			    ENCODED_PAGE_BIT_NR_PAGES_NEXT)
+				i++;
+		}
+	}
+	return false;
+}
+
 /**
  * __cf_hold_pages() - a gather of an munmap() is about to drop its references
- * @tlb: the gather, which has flushed or has left it out, and is empty after this
+ * @tlb: the gather, which has flushed or has left it out; empty after this if pages
+ *	are held
  *
  * Context: may sleep; mmap_lock.
  */
@@ -247,7 +269,7 @@ void __cf_hold_pages(struct mmu_gather *tlb)
 	struct cf_ctx *ctx = tlb->mm->cf;
 	struct mmu_gather_batch *batch;
 
-	if (!ctx || cf_policy_of(tlb->mm)->recycles || !tlb->local.nr)
+	if (!ctx || cf_policy_of(tlb->mm)->recycles || !cf_has_anon(tlb))
 		return;
 	/* What was faulted in a moment ago has references of this CPU's lists. */
 	lru_add_drain();
