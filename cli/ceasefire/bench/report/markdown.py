@@ -223,10 +223,15 @@ class Figures:
             raise Failure(f"results '{results}': no CPU had tables of its own")
         return table_text(["", "CPUs", "fills for each operation", *COSTS], rows)
 
-    def paper(self, results: str | None = None, mode: str = paper.FPR.mode) -> str:
+    def paper(
+        self,
+        results: str | None = None,
+        mode: str = paper.FPR.mode,
+        benchmarks: Sequence[str] | None = None,
+    ) -> str:
         """Return a table of what a paper measured, beside ours. results: all without.
 
-        mode: what the paper is about.
+        mode: what the paper is about. benchmarks: these; all without.
         """
         names = list(self._results) if results is None else [results]
         about = next((p for p in paper.PAPERS if p.mode == mode), None)
@@ -236,6 +241,8 @@ class Figures:
         for name in names:
             facts = paper.facts(self._folder(name).suite)
             for benchmark in dict.fromkeys(c.benchmark for c in self._compared[name]):
+                if benchmarks is not None and benchmark not in benchmarks:
+                    continue
                 line = paper.beside(
                     benchmark, facts.get(benchmark, {}), self._compared[name], about
                 )
