@@ -151,7 +151,7 @@ def test_end_says_what_has_failed_and_why(
 ) -> None:
     bad = host_job("echo first; echo the reason; exit 3", name="x/bad", format="status")
     run_all([bad], verbose=False)
-    assert "failed: x/bad: x/bad: the reason" in capsys.readouterr().out.splitlines()
+    assert "failed: x/bad: x/bad: exit status 3 ... the reason" in capsys.readouterr().out.splitlines()
     found = [
         "<testcase classname='m' name='b'>",
         "<failure message='x'>def test():\n> assert f() == 1\nE   assert 2 == 1\nE   + where\n",
@@ -417,6 +417,24 @@ def test_complaint_during_the_control_run() -> None:
         mark("0 mutated status 1"),
     ]
     assert settled(log, (0,)) == {0: "fail"}
+
+
+def test_line_that_the_job_allows_is_no_complaint() -> None:
+    line, said = "page dumped because: migration failure", "migration failure"
+    log = [
+        mark("0 control begins"),
+        f"[    1.5] {line}\n",
+        mark("0 control status 0"),
+        mark("0 mutated begins"),
+        mark("0 mutated status 1"),
+    ]
+    (case,) = mutations.settle(PAIRS, (0,), mutations.read_attempts(log), False).values()
+    assert reason(case).startswith(": the kernel complained without the mutation: ... ")
+    attempts = mutations.read_attempts(log, [said])
+    assert mutations.settle(PAIRS, (0,), attempts, False)[0].result == "pass"
+    # Nor is it a catch.
+    attempts = mutations.read_attempts(ran(2, mutated=0, report=line), [said])
+    assert mutations.settle(PAIRS, (2,), attempts, False)[2].result == "fail"
 
 
 def checked(control: str, mutated: str) -> list[str]:

@@ -95,10 +95,14 @@ def run_all(jobs: Sequence[Job], *, verbose: bool) -> int:
 
 
 def reason(case: Case) -> str:
-    """Return in a line why a case has failed: how pytest begins to say it, or what comes last."""
+    """Return in a line why a case has failed: how pytest begins to say it, or what comes first and
+    last.
+    """
     lines = [line.strip() for line in case.detail.splitlines() if line.strip()]
     found = [line[1:].strip() for line in lines if line.startswith("E ")][: host.REASON_LINES]
-    text = " ".join(found) or (lines[-1] if lines else "")
+    if not found and len(lines) > 1:
+        lines = [lines[0][: _LONGEST_REASON // 2], "...", lines[-1]]
+    text = " ".join(found or lines)
     return f": {shown(text)[:_LONGEST_REASON]}" if text else ""
 
 

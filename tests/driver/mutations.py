@@ -101,7 +101,7 @@ def _verdicts(job: Job, pending: Sequence[int], result: GuestResult) -> dict[int
     A pair without the control run that it needs has none: it comes after tests that did not pass.
     """
     with result.log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        found = read_attempts(lines)
+        found = read_attempts(lines, job.allow_log)
     attempts = {}
     for number, attempt in found.items():
         bare = attempt.control is None and attempt.began
@@ -207,8 +207,11 @@ def judge(mutation: Mutation, attempt: Attempt, timed_out: bool) -> Case:
     return failed(name, f"not noticed: wanted {wanted}, got {seen}{report}")
 
 
-def read_attempts(lines: Iterable[str]) -> dict[int, Attempt]:
-    """Read from a kernel log what happened to each pair."""
+def read_attempts(lines: Iterable[str], allow: Sequence[str] = ()) -> dict[int, Attempt]:
+    """Read from a kernel log what happened to each pair.
+
+    allow: patterns of lines that are no complaint, with a mutation or without.
+    """
     text = list(lines)
     attempts: dict[int, Attempt] = {}
     sections: list[tuple[int, list[str]]] = []
@@ -234,7 +237,7 @@ def read_attempts(lines: Iterable[str]) -> dict[int, Attempt]:
             attempt.control = int(match.group(4))
         else:
             attempt.mutated = int(match.group(4))
-    for report in klog.scan(text).reports:
+    for report in klog.scan(text, allow).reports:
         within = [reports for line, reports in sections if line < report.line]
         if within:
             within[-1].append("\n".join(report.text))
