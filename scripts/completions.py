@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 from ceasefire.__main__ import VERBS, VerbModule, top_parser
 from ceasefire.modes import MECHANISMS, OFF, STOCK
 from ceasefire.paths import KERNEL_KINDS
-from ceasefire.vm.spec import CHECKING_EMULATOR, STOCK_EMULATOR
+from ceasefire.vm.spec import BUILT_EMULATOR, CHECKING_EMULATOR, STOCK_EMULATOR
 
 SHELLS = ("bash", "zsh", "fish")
 # A command of the user's has programs and files; all programs there are help nobody. For a word
@@ -51,7 +51,7 @@ _VALUES = {
     "GLOB": shtab.FILE,
     "KIND": _words(*KERNEL_KINDS),
     "MODE": _words(*(mode.name for mode in (OFF, STOCK)), *(m.name for m in MECHANISMS)),
-    "NAME": _words(STOCK_EMULATOR, CHECKING_EMULATOR),
+    "NAME": _words(STOCK_EMULATOR, CHECKING_EMULATOR, BUILT_EMULATOR),
     "PID": shtab.cmd("ps -e -o pid="),
     "UNIT": shtab.cmd(
         "systemctl list-unit-files --type=service --no-legend --plain 2>/dev/null | cut -d' ' -f1"

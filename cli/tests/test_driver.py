@@ -151,7 +151,8 @@ def test_end_says_what_has_failed_and_why(
 ) -> None:
     bad = host_job("echo first; echo the reason; exit 3", name="x/bad", format="status")
     run_all([bad], verbose=False)
-    assert "failed: x/bad: x/bad: exit status 3 ... the reason" in capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr().out.splitlines()
+    assert "failed: x/bad: x/bad: exit status 3 ... the reason" in printed
     found = [
         "<testcase classname='m' name='b'>",
         "<failure message='x'>def test():\n> assert f() == 1\nE   assert 2 == 1\nE   + where\n",

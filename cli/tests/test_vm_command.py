@@ -11,7 +11,7 @@ import pytest
 from ceasefire import paths
 from ceasefire.errors import Failure, UsageError
 from ceasefire.sizes import parse_size
-from ceasefire.vm import command, emulator, start
+from ceasefire.vm import command, emulator, guest, start
 from ceasefire.vm.spec import DiskSpec, GuestSpec, check_spec, parse_disk
 
 
@@ -54,6 +54,13 @@ def test_stock_emulator_does_not() -> None:
     assert "-cpu" not in words_of(GuestSpec(), "kvm")
 
 
+def test_built_emulator_needs_firmware_and_checks_nothing() -> None:
+    words = words_of(GuestSpec(emulator="built"))
+    assert "-object" not in words and "nokaslr" not in words
+    assert value_after(words, "-L") == "/usr/share/seabios"
+    assert guest.accelerator(GuestSpec(emulator="built")) == "tcg"
+
+
 def test_symbols_are_those_of_the_kernel(tmp_path: Path) -> None:
     image = tmp_path / "b" / "arch" / "x86" / "boot" / "bzImage"
     image.parent.mkdir(parents=True)
@@ -69,6 +76,8 @@ def test_symbols_are_those_of_the_kernel(tmp_path: Path) -> None:
     "spec",
     [
         GuestSpec(emulator="checking", accel="kvm"),
+        GuestSpec(emulator="built", accel="kvm"),
+        GuestSpec(emulator="built", check="process=on"),
         GuestSpec(check="process=on"),
     ],
 )
@@ -85,12 +94,13 @@ def test_a_kernel_that_tells_the_checker_nothing(tmp_path: Path, events: int, wa
     assert not emulator.warning(GuestSpec(), log)
 
 
-def test_checking_emulator_that_is_not_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["checking", "built"])
+def test_emulator_of_ours_that_is_not_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(paths, "build_dir", lambda: tmp_path)
     with pytest.raises(Failure, match="make emulator"):
-        emulator.program("checking")
+        emulator.program(name)
 
 
 def run_emulator_script(tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -185,7 +185,7 @@ def accelerator(spec: GuestSpec, *, probe_again: bool = False) -> str:
     """Return 'kvm' or 'tcg': what the guest asks for, or KVM where a guest boots with it."""
     if spec.accel != "auto":
         return spec.accel
-    if emulator.is_checking(spec):
+    if emulator.is_ours(spec):
         return "tcg"
     return "kvm" if accel.kvm_works(partial(_boots_with_kvm, spec), again=probe_again) else "tcg"
 

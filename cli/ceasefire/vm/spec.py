@@ -13,7 +13,8 @@ ACCELERATORS = ("auto", "kvm", "tcg")
 DEFAULT_EMULATOR = "qemu-system-x86_64"
 STOCK_EMULATOR = "stock"
 CHECKING_EMULATOR = "checking"
-EMULATOR_HELP = "stock, checking (make emulator), or a QEMU program (default: stock)"
+BUILT_EMULATOR = "built"
+EMULATOR_HELP = "stock, checking or built (make emulator), or a QEMU program (default: stock)"
 MAX_CPUS = 64
 
 
@@ -99,8 +100,8 @@ def check_spec(spec: GuestSpec) -> None:
         raise UsageError("--icount counts what an emulated CPU does: leave --accel kvm out")
     if spec.accel not in ACCELERATORS:
         raise UsageError(f"--accel {spec.accel}: it is one of {', '.join(ACCELERATORS)}")
-    if spec.emulator == CHECKING_EMULATOR and spec.accel == "kvm":
-        raise UsageError("--emulator checking emulates the CPUs: leave --accel kvm out")
+    if spec.emulator in (CHECKING_EMULATOR, BUILT_EMULATOR) and spec.accel == "kvm":
+        raise UsageError(f"--emulator {spec.emulator} emulates the CPUs: leave --accel kvm out")
     if spec.check and spec.emulator != CHECKING_EMULATOR:
         raise UsageError("--check is for --emulator checking")
     if spec.files and (spec.numa > 1 or any(d.kind == "brd-ext4" or d.mount for d in spec.disks)):
