@@ -45,7 +45,7 @@ IDS = [" ".join([*before, word]) or "(nothing)" for before, word, _ in CASES]
 def generated(root: Path, shell: str, path: Path) -> Path:
     with path.open("w") as file:
         script = root / "scripts" / "completions.py"
-        subprocess.run([sys.executable, "-B", script, shell], stdout=file, timeout=60, check=True)
+        subprocess.run([sys.executable, "-B", script, shell], stdout=file, timeout=600, check=True)
     return path
 
 
@@ -55,7 +55,7 @@ def output(*words: str | Path) -> list[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     return done.stdout.splitlines()
@@ -115,7 +115,7 @@ def test_wrong_use_is_one_line_and_status_2(words: list[str], root: Path) -> Non
         [sys.executable, "-B", root / "scripts" / "completions.py", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

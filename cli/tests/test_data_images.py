@@ -22,7 +22,7 @@ from ceasefire.errors import Failure, UsageError
 from ceasefire.vm import disks
 
 MKE2FS = "/usr/sbin/mke2fs"
-WAIT = 60.0
+WAIT = 600.0
 COPY = """
 import pathlib, sys
 from ceasefire.vm import disks

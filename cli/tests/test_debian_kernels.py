@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SUITES = ("bookworm", "trixie", "trixie-backports")
-LIMIT = 300.0
+LIMIT = 600
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def test_wait_for_a_cpu_is_measured() -> None:
     busy = f"for i in 1 2 3; do taskset -c {cpu} sh -c 'while :; do :; done' & done; wait"
     process = subprocess.Popen(["sh", "-c", busy], start_new_session=True)
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         while not any(wait > 0.5 for wait in pulse.waited(process.pid).values()):
             assert time.monotonic() < end, "three programs on one CPU never wait"
             time.sleep(0.1)
@@ -117,7 +117,7 @@ def test_heart_beats(tmp_path: Path) -> None:
     lines = "\n".join(pulse.heartbeat()).replace("/dev/kmsg", str(tmp_path / "log"))
     lines = lines.replace(f"sleep {pulse.BEAT}", "sleep 0.1").replace("/proc/self", str(tmp_path))
     process = subprocess.Popen(["sh", "-c", f"{lines}\nwait"], start_new_session=True)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 600
     while not (tmp_path / "log").exists() and time.monotonic() < end:
         time.sleep(0.05)
     process.terminate()

@@ -37,7 +37,7 @@ def test_a_job_of_guests_runs_alone(empty_build: Path) -> None:
 
 def test_others_run_two_at_a_time(empty_build: Path) -> None:
     # Each waits for the other: only side by side do they end.
-    meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
+    meet = "touch {0}; for i in $(seq 6000); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
     here, there = str(empty_build / "here"), str(empty_build / "there")
     jobs = [
         job(meet.format(*pair), name=f"x/{Path(pair[0]).name}", lane="beside")
@@ -56,7 +56,7 @@ def test_job_waits_for_the_other_lane(empty_build: Path) -> None:
 def test_job_that_waits_lets_others_pass(empty_build: Path) -> None:
     here, made = empty_build / "here", empty_build / "made"
     # The build ends when the second of the other jobs has run.
-    until = f"for i in $(seq 300); do [ -e {here} ] && exec touch {made}; sleep 0.1; done; exit 1"
+    until = f"for i in $(seq 6000); do [ -e {here} ] && exec touch {made}; sleep 0.1; done; exit 1"
     late = job(f"[ -e {made} ]", name="x/late", after=("build/x",))
     jobs = [
         job(until, name="build/x", lane="beside"),
@@ -93,7 +93,7 @@ def has_nice(value: int) -> str:
     """Return a command that waits until its session has a nice value, and ends well if it has."""
     return (
         f'i=0; until [ ! -e /proc/self/autogroup ] || grep -q "nice {value}$" /proc/self/autogroup;'
-        f' do i=$((i+1)); [ $i -lt 300 ] || exit 1; sleep 0.1; done; [ "$(nice)" = {value} ]'
+        f' do i=$((i+1)); [ $i -lt 6000 ] || exit 1; sleep 0.1; done; [ "$(nice)" = {value} ]'
     )
 
 
@@ -114,7 +114,7 @@ IDLE = "chrt -p $$ | grep -q SCHED_IDLE"
 
 def test_spare_job_runs_beside_a_job_of_guests_in_its_spare_time(empty_build: Path) -> None:
     here, there = str(empty_build / "here"), str(empty_build / "there")
-    meet = "touch {0}; for i in $(seq 300); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
+    meet = "touch {0}; for i in $(seq 6000); do [ -e {1} ] && exit 0; sleep 0.1; done; exit 1"
     jobs = [
         job(meet.format(here, there), name="x/a"),
         job(
@@ -135,7 +135,7 @@ def test_spare_job_is_as_any_other_without_jobs_of_guests(empty_build: Path) -> 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can raise a priority")
 def test_spare_job_that_still_runs_gets_its_share_at_the_end(empty_build: Path) -> None:
     began = empty_build / "began"
-    until = "for i in $(seq 300); do {0} && exit 0; sleep 0.1; done; exit 1"
+    until = "for i in $(seq 6000); do {0} && exit 0; sleep 0.1; done; exit 1"
     inner = f"{IDLE} && touch {began}; {until.format(f'! {IDLE}')}"
     jobs = [
         job(until.format(f"[ -e {began} ]"), name="x/a"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT = 120
+LIMIT = 600
 STRANGER = 65534
 # What the start of Python and of our commands looks for, as a module and as a package.
 MODULES = ["ceasefire", "json", "argparse", "importlib", "runpy", "rich", "sitecustomize"]

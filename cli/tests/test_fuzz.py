@@ -37,7 +37,7 @@ from ceasefire.vm import klog
 SEED = int(os.environ.get("CEASEFIRE_FUZZ_SEED", "1"))
 ROUNDS = int(os.environ.get("CEASEFIRE_FUZZ_ROUNDS", "150"))
 # A round takes milliseconds.
-ROUND_LIMIT = 60.0
+ROUND_LIMIT = 600.0
 DATA = Path(__file__).with_name("data")
 TOKEN = "0123456789abcdef"
 

@@ -98,8 +98,8 @@ def test_killed_outright_qemu_ends_too(root: Path) -> None:
     assert process.stdout.readline() == "up\n"
     assert has_qemu(mark)
     process.kill()
-    process.wait(60)
-    deadline = time.monotonic() + 60
+    process.wait(600)
+    deadline = time.monotonic() + 600
     while has_qemu(mark):
         assert time.monotonic() < deadline, "QEMU outlived the command"
         time.sleep(0.1)

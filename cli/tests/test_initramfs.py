@@ -30,7 +30,7 @@ def unpack(archive: bytes, where: Path) -> None:
         ["cpio", "-i", "--quiet", "--no-absolute-filenames"],
         input=archive,
         cwd=where,
-        timeout=60,
+        timeout=600,
         check=True,
     )
 

@@ -227,7 +227,7 @@ def test_under_a_filter_path_is_a_line(root: Path, library: Path) -> None:
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(root / "cli")},
-        timeout=100,
+        timeout=600,
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

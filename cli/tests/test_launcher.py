@@ -39,7 +39,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
 
 
 def asked(sealed: Path, *words: str | Path) -> list[int]:
@@ -105,7 +105,7 @@ def test_it_becomes_the_program(program: Path) -> None:
         capture_output=True,
         text=True,
         env={**os.environ, "ODD": "a=b c"},
-        timeout=60,
+        timeout=600,
         check=False,
     )
     first, second, comm = done.stdout.splitlines()

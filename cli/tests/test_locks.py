@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT = 60
+LIMIT = 600
 # The user and the group of nobody.
 STRANGER = 65534
 

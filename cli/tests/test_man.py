@@ -80,7 +80,7 @@ def test_page_is_well_formed(name: str, root: Path) -> None:
         [mandoc, "-Tlint", "-W", "warning", root / "man" / name],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.stdout == ""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.driver.environment import ROOT
 
-LIMIT = 300
+LIMIT = 600
 
 
 class Models:

@@ -11,7 +11,7 @@ import pytest
 from ceasefire import paths
 from ceasefire.errors import Failure
 
-LIMIT = 120
+LIMIT = 600
 CALLS = [
     ["make"],
     ["make", "demo"],

@@ -25,7 +25,7 @@ from ceasefire.record import guard, look, mappings, tracefs
 
 ROOT = Path(__file__).resolve().parents[2]
 # Ten times what a step takes on an emulated CPU.
-LIMIT = 300.0
+LIMIT = 600
 # Of those that are tried one comes about, however busy the machine is.
 FEW = 1
 

@@ -326,7 +326,7 @@ def test_systemd_takes_what_is_written(root: Path) -> None:
 
     def says() -> str:
         words = [verify, "verify", "--man=no", f"--root={root}", "web.service"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
         return done.stdout + done.stderr
 
     assert enable(root, "web", "--path", '/a "b" 5% \\ ä', "--mode", "fpr+latr+sharers") == 0

@@ -68,11 +68,11 @@ def test_sets_with_prctl_are_those_of_systemd() -> None:
 
     def members(name: str) -> list[str]:
         words = [analyze, "syscall-filter", name]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=True)
         return re.findall(r"^ +(\S+)$", done.stdout, re.MULTILINE)
 
     listed = subprocess.run(
-        [analyze, "syscall-filter"], capture_output=True, text=True, timeout=60, check=True
+        [analyze, "syscall-filter"], capture_output=True, text=True, timeout=600, check=True
     )
     sets = {name: members(name) for name in re.findall(r"^(@\S+)$", listed.stdout, re.MULTILINE)}
     found = {"prctl"}

@@ -155,7 +155,7 @@ def command_lines(units: Path, names: list[str]) -> list[list[str]]:
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     found = []

@@ -174,7 +174,7 @@ def test_pipe_that_nobody_ends_says_what_is_waited_for(
     thread = threading.Thread(target=stdin.keep, args=(tmp_path / "kept", end))
     thread.start()
     said = ""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while "reading standard input to its end" not in said:
         assert time.monotonic() < deadline
         said += capsys.readouterr().err
@@ -190,7 +190,7 @@ def test_signs_of_life(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
     def wait_for(text: str) -> None:
         nonlocal said
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while text not in said:
             assert time.monotonic() < deadline, said
             said += capsys.readouterr().err

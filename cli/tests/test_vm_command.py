@@ -111,7 +111,7 @@ def run_emulator_script(tmp_path: Path, *words: str) -> "subprocess.CompletedPro
     text = command.emulator_script(str(fake), Path("/l/a,b.klog"), tmp_path / "messages")
     script.write_text(text)
     return subprocess.run(
-        ["sh", script, *words], capture_output=True, text=True, timeout=30, check=False
+        ["sh", script, *words], capture_output=True, text=True, timeout=600, check=False
     )
 
 
@@ -215,7 +215,7 @@ def test_second_ram_disk_is_another_device() -> None:
 
 def test_build_directory_is_that_of_the_scripts(root: Path) -> None:
     done = subprocess.run(
-        [root / "scripts" / "paths"], capture_output=True, text=True, timeout=30, check=True
+        [root / "scripts" / "paths"], capture_output=True, text=True, timeout=600, check=True
     )
     assert str(paths.build_dir()) == done.stdout.strip()
 
@@ -223,7 +223,7 @@ def test_build_directory_is_that_of_the_scripts(root: Path) -> None:
 def test_build_directory_can_be_chosen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CEASEFIRE_BUILD", "/some/where")
     done = subprocess.run(
-        [root / "scripts" / "paths"], capture_output=True, text=True, timeout=30, check=True
+        [root / "scripts" / "paths"], capture_output=True, text=True, timeout=600, check=True
     )
     assert str(paths.build_dir()) == done.stdout.strip() == "/some/where"
 
@@ -240,9 +240,9 @@ def test_stand_ins_are_valid_shell(
     assert [program.name for program in programs] == ["systemd-tmpfiles", "udevadm"]
     for program in programs:
         assert os.access(program, os.X_OK)
-        subprocess.run(["sh", "-n", program], check=True, timeout=30)
+        subprocess.run(["sh", "-n", program], check=True, timeout=600)
         assert (f"{folder} mkdir" in program.read_text()) == busybox
-    subprocess.run(["sh", programs[1], "trigger"], check=True, timeout=30)
+    subprocess.run(["sh", programs[1], "trigger"], check=True, timeout=600)
 
 
 def test_services_have_the_real_tmpfiles(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ceasefire.vm import GuestSpec, accel, command, klog, run_guest
 
 FakeGuest = Callable[[str], None]
 SLEEPER = "sleep 600 & echo $! >$PIDFILE; wait"
-WAIT = 30.0
+WAIT = 600.0
 LIMIT = 1 << 20
 # The stand-in prints megabytes each second; a run that is not ended takes this long.
 PATIENCE = 600.0
