@@ -51,6 +51,7 @@ u32 cf_skip_local;
 u32 cf_flush_delay_us;
 u32 cf_tag_delay_us;
 u32 cf_skip_delay_us;
+u32 cf_rewrite_delay_us;
 atomic_t cf_holds;
 u32 cf_start_delay_us;
 u64 cf_first_generation;
@@ -167,6 +168,8 @@ static int __init cf_mutate_init(void)
 	debugfs_create_u32("flush_delay_us", 0600, dir, &cf_flush_delay_us);
 	debugfs_create_u32("tag_delay_us", 0600, dir, &cf_tag_delay_us);
 	debugfs_create_u32("skip_delay_us", 0600, dir, &cf_skip_delay_us);
+	debugfs_create_u32("rewrite_delay_us", 0600, dir,
+			   &cf_rewrite_delay_us);
 	debugfs_create_u32("start_delay_us", 0600, dir, &cf_start_delay_us);
 	debugfs_create_atomic_t("holds", 0400, dir, &cf_holds);
 	debugfs_create_u64("first_generation", 0600, dir,

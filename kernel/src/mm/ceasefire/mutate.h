@@ -118,6 +118,7 @@
 	M(cf_held_unpaid)	\
 	M(cf_held_left)		\
 	M(cf_held_late)		\
+	M(cf_rewritten_old)	\
 	M(latr_never_late)	\
 	M(latr_late_for_one)	\
 	M(latr_tag_head)	\
@@ -215,6 +216,7 @@ extern enum cf_mutation cf_mutation;
 extern u32 cf_flush_delay_us;
 extern u32 cf_tag_delay_us;
 extern u32 cf_skip_delay_us;
+extern u32 cf_rewrite_delay_us;
 extern atomic_t cf_holds;
 extern u32 cf_start_delay_us;
 extern u32 cf_skip_local;

@@ -40,9 +40,14 @@
  *     for it. The gather has the page until then, so that nobody evicts or migrates
  *     it, and whoever has a gather as well flushes if that is not over
  *     (tlb_finish_mmu()). All others ask mm_tlb_flush_pending() for any page
+ *   - a write protected entry of userfaultfd that nobody waits for (WP_ASYNC) is read,
+ *     changed and written by do_wp_page() while CPUs walk it, and the bit that one of
+ *     them sets in between is lost: the entry is written with it (cf_rewritten())
  *   - other entries that are new and without the bit were never cached: those of a
  *     child, of a huge page that was split after its flush, at another address
- *     after mremap()
+ *     after mremap(), of a page that a device had alone (after a flush)
+ *
+ * All others change an entry that is there by xchg or cmpxchg, or set the bit.
  *
  * It is about entries of pages. Upper levels are cached without a bit that could
  * be believed: who takes a table away flushes, whatever is said here.
@@ -50,6 +55,7 @@
  * Locks: the page table lock of the entry.
  * Callers: ptep_test_and_clear_young(), madvise(MADV_COLD), the mechanisms.
  */
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
 #include <linux/mmu_notifier.h>
@@ -69,6 +75,31 @@ static bool cf_young_proven(void)
 {
 	CF_MUTATION(fpr_evict_unproven, return true);
 	return READ_ONCE(cf_young_trusted);
+}
+
+/**
+ * __cf_rewritten() - an entry is about to be written anew, not by xchg
+ * @pte: what it was a moment ago
+ *
+ *   kernel				CPU
+ *   reads the entry, not accessed
+ *					sets the bit, caches the entry
+ *   writes it, not accessed
+ *   changes it: no CPU has it, by the
+ *   bit, so nobody is asked		goes on using the entry
+ *
+ * So it is written as one that CPUs may have, which it was used for anyway.
+ *
+ * Context: page table lock.
+ * Return: what to write.
+ */
+pte_t __cf_rewritten(pte_t pte)
+{
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	mdelay(DIV_ROUND_UP(READ_ONCE(cf_rewrite_delay_us), USEC_PER_MSEC));
+#endif
+	CF_MUTATION(cf_rewritten_old, return pte);
+	return pte_mkyoung(pte);
 }
 
 /**

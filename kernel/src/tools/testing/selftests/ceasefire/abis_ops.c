@@ -23,6 +23,7 @@
 #include "map.h"
 #include "peer.h"
 #include "regions.h"
+#include "userfault.h"
 #include "worker.h"
 
 #define PAGES		16
@@ -402,6 +403,46 @@ static void copied_beside_reclaim(void)
 	PREMISE(done == COPIES, "%d copies before a flush", done);
 }
 
+static struct worker writer;
+
+static void write_new(void *p)
+{
+	*(volatile uint64_t *)p = WORD(NEW);
+}
+
+#define REWRITE_MS	300
+
+/*
+ * An entry is read, changed and written, and the peer uses it for the first time in
+ * between. Then its page gives way to a copy.
+ */
+static void copied_while_rewritten(void)
+{
+	struct tfile file;
+	size_t i, met = 0;
+	char *p, *q;
+
+	need_cpus(3);
+	file_make(&file, ON_TMPFS, PAGES, OWN);
+	abis_start();
+	worker_start(&writer, 2, NULL);
+	p = mapped_file(&file, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	protect_async(p, LENGTH);
+	abis_settle();
+	fpr_rewrite_delay(REWRITE_MS);
+	for (i = 0; i < PAGES; i++) {
+		q = p + i * PAGE;
+		worker_begin(&writer, write_new, q);
+		sleep_ms(REWRITE_MS / 3);
+		met += peer_count(q, 1, WORD(OWN));
+		worker_end(&writer);
+		peer_finds(q, 1, WORD(NEW));
+	}
+	fpr_rewrite_delay(0);
+	PREMISE(met >= PAGES / 2, "the peer has read %zu pages in between", met);
+}
+
 /* A device mirrors the page tables, and sets no accessed bit. */
 static void secondary_mmu(void)
 {
@@ -461,6 +502,7 @@ int main(int argc, char **argv)
 		{ "reclaimed_cleared", reclaimed_cleared, 0 },
 		{ "reclaimed_settled", reclaimed_settled, 0 },
 		{ "copied_beside_reclaim", copied_beside_reclaim, 0 },
+		{ "copied_while_rewritten", copied_while_rewritten, 0 },
 		{ "secondary_mmu", secondary_mmu, 0 },
 		{ "unproven", unproven, 0 },
 	};

@@ -26,6 +26,7 @@ struct fpr_settings {
 	long enabled, pool_limit, parked_limit, stale_limit, debt_age_ms, evict;
 	long skip_local, flush_delay_us, tag_delay_us, skip_delay_us;
 	long start_delay_us;
+	long rewrite_delay_us;
 	long first_generation, arena_size, id_max, tickless_cpu;
 	long fill_delay_us, send_delay_us, slots, clean_delay_us, morsel_limit;
 	long settle_ms, late_ms, held_limit;
@@ -75,6 +76,8 @@ void fpr_flush_delay(unsigned int ms);
 void fpr_tag_delay(unsigned int ms);
 /* Time between clearing entries and tagging frames in a munmap; likewise. */
 void fpr_skip_delay(unsigned int ms);
+/* Time between reading an entry and writing it, where that is not one step; likewise. */
+void fpr_rewrite_delay(unsigned int ms);
 /* Time in a tick in which a debt is due no more and nobody awaits its end. */
 void fpr_start_delay(unsigned int ms);
 /* The newest identifier that a context can have; likewise. */

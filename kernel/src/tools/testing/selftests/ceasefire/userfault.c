@@ -28,22 +28,37 @@ static void move(int uffd, char *to, char *from, size_t length)
 	ENSURE(!ioctl(uffd, UFFDIO_MOVE, &order), "UFFDIO_MOVE: %m");
 }
 
-static int open_userfault(void)
+static int open_userfault(__u64 features)
 {
-	struct uffdio_api api = {
-		.api = UFFD_API, .features = UFFD_FEATURE_MOVE,
-	};
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
 	int uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api))
-		ktap_skip("no userfaultfd that moves pages: %m");
+		ktap_skip("no userfaultfd with features %llx: %m",
+			  (unsigned long long)features);
 	return uffd;
+}
+
+void protect_async(void *addr, size_t length)
+{
+	struct uffdio_register area = {
+		.range = { .start = (unsigned long)addr, .len = length },
+		.mode = UFFDIO_REGISTER_MODE_WP,
+	};
+	struct uffdio_writeprotect order = {
+		.range = area.range, .mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+	int uffd = open_userfault(UFFD_FEATURE_WP_ASYNC);
+
+	ENSURE(!ioctl(uffd, UFFDIO_REGISTER, &area), "UFFDIO_REGISTER: %m");
+	ENSURE(!ioctl(uffd, UFFDIO_WRITEPROTECT, &order),
+	       "UFFDIO_WRITEPROTECT: %m");
 }
 
 char *move_recycled(char *stale, size_t held, size_t pages, unsigned char byte)
 {
 	size_t length = pages * PAGE, reached = 0, i;
-	int uffd = open_userfault();
+	int uffd = open_userfault(UFFD_FEATURE_MOVE);
 	struct uffdio_register area;
 	char *q, *r;
 

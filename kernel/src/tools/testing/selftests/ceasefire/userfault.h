@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Pages that userfaultfd moves from one mapping to another. */
+/* Pages that userfaultfd moves from one mapping to another, or protects. */
 #ifndef CEASEFIRE_SELFTEST_USERFAULT_H
 #define CEASEFIRE_SELFTEST_USERFAULT_H
 
@@ -16,6 +16,16 @@ struct uffdio_move {
 #define UFFDIO_MOVE		_IOWR(UFFDIO, 0x05, struct uffdio_move)
 #define UFFD_FEATURE_MOVE	(1 << 16)
 #endif
+
+#ifndef UFFD_FEATURE_WP_ASYNC
+#define UFFD_FEATURE_WP_ASYNC	(1 << 15)
+#endif
+
+/*
+ * Write protect pages without anybody who waits for what is written: the kernel lifts
+ * it by itself at the first write. Skips where it cannot.
+ */
+void protect_async(void *addr, size_t length);
 
 /*
  * Anonymous memory without the flag whose pages, filled with @byte, are in
