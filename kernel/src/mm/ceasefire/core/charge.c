@@ -244,6 +244,18 @@ void cf_charge_get(struct mem_cgroup *memcg)
 }
 
 /**
+ * cf_charge_tryget() - a reference to a group that may be going
+ * @memcg: the group, or NULL
+ *
+ * Context: RCU read side, under which @memcg was found.
+ * Return: false if it has no reference left.
+ */
+bool cf_charge_tryget(struct mem_cgroup *memcg)
+{
+	return !memcg || css_tryget(&memcg->css);
+}
+
+/**
  * cf_charge_put() - they are held no more
  * @memcg: the group or NULL
  */

@@ -362,6 +362,7 @@ void cf_charge_paid_by(struct cf_ctx *ctx, struct mem_cgroup *memcg);
 void cf_charge_noted(struct cf_ctx *ctx, struct page *page);
 struct mem_cgroup *cf_charge_of(struct folio *folio);
 void cf_charge_get(struct mem_cgroup *memcg);
+bool cf_charge_tryget(struct mem_cgroup *memcg);
 void cf_charge_put(struct mem_cgroup *memcg);
 void cf_charge_waits(struct mem_cgroup *memcg, long nr);
 bool cf_charge_concerns(struct cf_ctx *ctx, struct mem_cgroup *memcg);
@@ -387,6 +388,11 @@ static inline struct mem_cgroup *cf_charge_of(struct folio *folio)
 }
 
 static inline void cf_charge_get(struct mem_cgroup *memcg) { }
+static inline bool cf_charge_tryget(struct mem_cgroup *memcg)
+{
+	return true;
+}
+
 static inline void cf_charge_put(struct mem_cgroup *memcg) { }
 static inline void cf_charge_waits(struct mem_cgroup *memcg, long nr) { }
 static inline bool cf_charge_concerns(struct cf_ctx *ctx,

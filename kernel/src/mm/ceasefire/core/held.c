@@ -14,9 +14,11 @@
  * see to is that what is held is bounded, counted, and given up where parked frames
  * are (I6): it counts as parked, for its control group, too, and leaves with the pool.
  *
- * Held are base pages of anonymous memory of which the gather has the last reference:
- * nobody else can use them. They stay on the lists of reclaim, which fails to free them
- * because of that reference, as migration does; both drain pools when they need to.
+ * Held are base pages of anonymous memory of which the gather has the last reference.
+ * They stay on the lists of reclaim, which may give them a place in swap, but fails to
+ * free them because of that reference, as migration does; both drain pools when they
+ * need to. One that KSM has merged can be mapped again: it was flushed for, and counts
+ * as waiting until its list is freed.
  *
  *   munmap()			drain, or the age work
  *   tags the frame, gen		takes pages and lists off the context
@@ -170,12 +172,18 @@ static unsigned int cf_held_add(struct cf_ctx *ctx, struct cf_held *new,
 	return nr;
 }
 
-/* Hold pages that have the same properties; return how many could not be. */
+/*
+ * Hold pages that have the same properties; return how many could not be.
+ *
+ * A list was wanted if nothing was held without a page to make one of. With a page the
+ * reason is another one, and it need not pass: a list that was taken may come back, have
+ * room for a part, and then a flush has paid. So each turn holds something, gets the
+ * page, or is the last.
+ */
 static unsigned int cf_hold(struct cf_ctx *ctx, struct cf_held *new,
 			    struct encoded_page **pages, unsigned int nr)
 {
 	struct cf_held *spare = NULL;
-	bool asked = false;
 
 	while (nr) {
 		unsigned int held = cf_held_add(ctx, new, pages, nr, &spare);
@@ -183,13 +191,10 @@ static unsigned int cf_hold(struct cf_ctx *ctx, struct cf_held *new,
 		pages += held;
 		nr -= held;
 		if (held)
-			asked = false;
-		else if (asked)
-			break;
-		if (!nr || spare)
 			continue;
+		if (spare)
+			break;
 		/* Without memory they are freed, and park. */
-		asked = true;
 		spare = (void *)__get_free_page(GFP_NOWAIT | __GFP_NOWARN);
 		if (!spare)
 			break;
@@ -206,6 +211,7 @@ static void cf_hold_batch(struct cf_ctx *ctx, struct encoded_page **pages,
 	struct encoded_page *rest[CF_HELD_CHUNK];
 	unsigned int i, hold = 0, left = 0;
 	struct cf_held new = { };
+	bool pairs;
 
 	for (i = 0; i < nr; i++) {
 		struct encoded_page *enc = pages[i];
@@ -214,7 +220,12 @@ static void cf_hold_batch(struct cf_ctx *ctx, struct encoded_page **pages,
 
 		if (gen && !hold) {
 			new.node = page_pgdat(page);
+			/* A page that turns out to be bad is uncharged meanwhile. */
+			rcu_read_lock();
 			new.payer = cf_charge_of(page_folio(page));
+			if (!cf_charge_tryget(new.payer))
+				gen = 0;
+			rcu_read_unlock();
 		}
 		if (gen && page_pgdat(page) == new.node &&
 		    cf_charge_of(page_folio(page)) == new.payer) {
@@ -223,16 +234,22 @@ static void cf_hold_batch(struct cf_ctx *ctx, struct encoded_page **pages,
 			continue;
 		}
 		rest[left++] = enc;
+		pairs = false;
 		/* See __tlb_remove_folio_pages_size(). */
-		if (encoded_page_flags(enc) & ENCODED_PAGE_BIT_NR_PAGES_NEXT)
+		if (encoded_page_flags(enc) & ENCODED_PAGE_BIT_NR_PAGES_NEXT) {
 			rest[left++] = pages[++i];
-		if (left >= CF_HELD_CHUNK - 1) {
+			/* A large folio is as much as many pages. */
+			pairs = true;
+		}
+		if (pairs || left >= CF_HELD_CHUNK - 1) {
 			cf_free_pages(rest, left);
 			left = 0;
 		}
 	}
 	cf_free_pages(rest, left);
 	left = cf_hold(ctx, &new, pages, hold);
+	if (hold)
+		cf_charge_put(new.payer);
 	cf_free_pages(pages + hold - left, left);
 }
 
@@ -259,8 +276,8 @@ static bool cf_has_anon(struct mmu_gather *tlb)
 
 /**
  * __cf_hold_pages() - a gather of an munmap() is about to drop its references
- * @tlb: the gather, which has flushed or has left it out; empty after this if pages
- *	are held
+ * @tlb: the gather, which has flushed or has left it out; empty after this if it had
+ *	anonymous pages, held or freed
  *
  * Context: may sleep; mmap_lock.
  */

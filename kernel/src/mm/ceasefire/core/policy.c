@@ -52,6 +52,12 @@ static void cf_policy_settle(struct cf_ctx *ctx)
 	cf_arena_settle(ctx);
 	if (cf_owes_skips(ctx) || cf_is_owed(ctx))
 		cf_flush(ctx);
+	/*
+	 * Whoever releases at this moment has found lists that were not paid yet, and is
+	 * about to put them back: the flush finds nothing that waits. With other terms
+	 * from now on nobody would look again.
+	 */
+	cf_kick_release(ctx);
 }
 
 /* The mechanism changes, and with it whether accessed bits are noted (young.c). */

@@ -209,7 +209,10 @@ unsigned long cf_pool_take(struct cf_ctx *ctx, struct list_head *list,
 	list_splice_init(&ctx->large, list);
 	cf_take_held(ctx, held);
 	nr = ctx->nr;
-	/* First: who looks for both, @nr before, misses none. */
+	/*
+	 * First: who looks for both, @nr before, misses none. But for what goes back at
+	 * that moment (held.c): its debt is not paid, so it mostly counts as owed, too.
+	 */
 	WRITE_ONCE(ctx->returning, nr);
 	WRITE_ONCE(ctx->nr, 0);
 	spin_unlock_irq(&ctx->lock);
