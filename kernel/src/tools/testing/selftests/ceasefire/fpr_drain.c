@@ -56,8 +56,8 @@ static void park(const struct tfile *f)
 
 	free_stale(f);
 	parks = vmstat("fpr_park") - parks;
-	ENSURE(parks >= (long)f->pages * 9 / 10, "%ld of %zu frames parked",
-	       parks, f->pages);
+	PREMISE(parks >= (long)f->pages * 9 / 10, "%ld of %zu frames parked",
+		parks, f->pages);
 }
 
 /* The number of parked frames is what was parked and not yet taken. */
@@ -109,12 +109,17 @@ static void at_limit(void)
 /* Parked frames do not stay for long. */
 static void age_of_frames(void)
 {
-	long drains = vmstat("fpr_drain_age");
+	long drains = vmstat("fpr_drain_age"), parks;
 	struct tfile f;
 
 	start(&f, PAGES);
 	fpr_set("debt_age_ms", 500);
-	park(&f);
+	parks = vmstat("fpr_park");
+	free_stale(&f);
+	parks = vmstat("fpr_park") - parks;
+	/* On a busy machine that may take longer than they may wait. */
+	PREMISE(parks >= PAGES * 9 / 10, "%ld of %d frames parked", parks,
+		PAGES);
 	ENSURE(fpr_wait_sysfs_at_most("parked", 0, LIMIT_S),
 	       "%ld frames are still parked after %d s",
 	       fpr_sysfs("parked"), LIMIT_S);
