@@ -112,7 +112,8 @@
  * munmap(), madvise(), mprotect(), copy on write, msync(), migration, reclaim.
  * No stale translation is left. munmap() and madvise() of memory that no
  * thread has used are no memory barrier for other threads any more; mprotect() of
- * locked memory stays one, but membarrier(2) is what programs should use.
+ * locked memory stays one, unless the process has sharers, too (PR_SHARERS); but
+ * membarrier(2) is what programs should use.
  * Of the address space: also of the parent between vfork() and execve(). Inherited
  * over fork() and execve(); a program that gains privileges by execve() starts
  * without.

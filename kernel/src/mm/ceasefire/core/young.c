@@ -199,11 +199,15 @@ static bool cf_young_untracked(struct cf_ctx *ctx)
  *
  * In between a CPU may have the entry, and nothing in it or in the tag says so.
  * Who unmaps or protects a range flushes first (flush_tlb_batched_pending()), and who
- * evicts or migrates a page has taken it off its list, on which it comes back
- * after the flush only. This is for all others, who splits a huge page among them. It
- * goes by the number that the former goes by, which is noted before the lock is given
- * up under which the entry was cleared. It may say so for long after the flush, and
- * then costs a flush.
+ * evicts or migrates a page has taken it off its list, on which it comes back after the
+ * flush. There are two exceptions, both harmless: collapse_file() puts pages of files
+ * back before, and their entries are made by fault-around, which asks this; migration
+ * without memory puts some back, whose entries have what the cleared ones had, and a tag
+ * where that was no accessed bit.
+ *
+ * This is for all others, who splits a huge page among them. It goes by the number that
+ * those go by who flush first, which is noted before the lock is given up under which the
+ * entry was cleared. It may say so for long after the flush, and then costs a flush.
  *
  * Context: page table lock.
  * Return: true if it may be so.
