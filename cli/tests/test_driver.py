@@ -287,6 +287,15 @@ def test_wrong_suites_are_refused(text: str, tmp_path: Path) -> None:
         suites.load(write_suite(tmp_path, text))
 
 
+def test_control_runs_have_the_same_environment(tmp_path: Path) -> None:
+    first = "[[job]]\nname='a'\nkind='guest'\nenv={MECHANISM='x'}\ntests=['t']\n"
+    pairs = "[[job]]\nname='b'\nkind='guest'\ncontrol='s/a'\nmutations=[{name='m', test='t'}]\n"
+    with pytest.raises(UsageError, match="s/b: s/a has another env"):
+        suites.load(write_suite(tmp_path, first + pairs))
+    same = pairs.replace("control=", "env={MECHANISM='x'}\ncontrol=")
+    assert [job.name for job in suites.load(write_suite(tmp_path, first + same))] == ["s/a", "s/b"]
+
+
 def test_selection(tmp_path: Path) -> None:
     text = "".join(
         f"[[job]]\nname='{name}'\nkind='host'\ncommand='x'\nlong={long}\n"

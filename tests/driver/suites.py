@@ -116,6 +116,7 @@ def load(folder: Path) -> list[Job]:
             tables[str(whole.get("name"))] = whole
             jobs.append(_job(path, whole))
         tables.clear()
+    by_name = {job.name: job for job in jobs}
     names = [job.name for job in jobs]
     double = next((name for name in names if names.count(name) > 1), None)
     if double:
@@ -123,6 +124,8 @@ def load(folder: Path) -> list[Job]:
     for job in jobs:
         if job.control and job.control not in names:
             raise UsageError(f"{job.name}: control names no job: {job.control}")
+        if job.control and by_name[job.control].env != job.env:
+            raise UsageError(f"{job.name}: {job.control} has another env, and proves nothing here")
         if not set(job.after) <= {other.name for other in jobs if other.builds}:
             raise UsageError(f"{job.name}: after is of suite {BUILD}: {', '.join(job.after)}")
     return jobs

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -305,5 +306,6 @@ int main(int argc, char **argv)
 		{ "bad_frame", bad_frame, 0 },
 	};
 
+	setenv("CEASEFIRE_TEST_MECHANISM", "latr", 1);
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
 }
