@@ -97,6 +97,25 @@ static void map_unmap(const struct test *test, int flag, unsigned long count)
 	}
 }
 
+/* Memory as allocators and short-lived buffers use it. */
+static void map_write_unmap(const struct test *test, int flag,
+			    unsigned long count)
+{
+	size_t length = test->pages * PAGE;
+
+	for (unsigned long n = 0; n < count; n++) {
+		char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | flag, -1, 0);
+
+		if (p == MAP_FAILED)
+			die_errno("mmap");
+		for (unsigned int i = 0; i < test->pages; i++)
+			*(volatile char *)(p + i * PAGE) = 1;
+		if (munmap(p, length))
+			die_errno("munmap");
+	}
+}
+
 /* An anonymous page: fault it in, give it back. */
 static void page_fault(const struct test *test, int flag, unsigned long count)
 {
@@ -152,13 +171,15 @@ static struct test tests[MAX_CASES] = {
 	{ "mmap-read-munmap-4", map_read_unmap, 4, true, NULL },
 	{ "mmap-read-munmap-16", map_read_unmap, 16, true, NULL },
 	{ "mmap-munmap", map_unmap, 1, true, NULL },
+	{ "mmap-write-munmap-1", map_write_unmap, 1, true, NULL },
+	{ "mmap-write-munmap-16", map_write_unmap, 16, true, NULL },
 	{ "page-fault", page_fault, 1, false, NULL },
 	{ "write-null", write_null, 0, false, NULL },
 	{ "write-file", write_file, 0, false, NULL },
 };
 
 /* Those above, and those that are added for --program. */
-#define LOOPS 7
+#define LOOPS 9
 static size_t nr_tests = LOOPS;
 
 struct options {

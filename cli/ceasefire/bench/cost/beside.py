@@ -19,7 +19,10 @@ from ceasefire.output import progress
 from ceasefire.vm.command import DISK_DIR
 
 # Cycles that are counted with another CPU, too.
-SKIP_CASES = ("mmap-read-munmap-1", "mmap-read-munmap-4", "mmap-read-munmap-16", "mmap-munmap")
+SKIP_CASES = (
+    *("mmap-read-munmap-1", "mmap-read-munmap-4", "mmap-read-munmap-16", "mmap-munmap"),
+    *("mmap-write-munmap-1", "mmap-write-munmap-16"),
+)
 # What their mode is called, after the mechanism.
 SKIPPED = "{}, skip"
 _CPUS = 3
