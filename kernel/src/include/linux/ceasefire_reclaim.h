@@ -14,7 +14,7 @@ struct folio;
 #ifdef CONFIG_CEASEFIRE_CORE
 
 void __cf_young_cleared(struct vm_area_struct *vma, pte_t pte);
-pte_t __cf_rewritten(pte_t pte);
+pte_t cf_rewritten(pte_t pte);
 bool __cf_cold(struct vm_area_struct *vma);
 
 /* Is it noted whose accessed bits are cleared? */
@@ -30,12 +30,6 @@ static inline void cf_young_cleared(struct vm_area_struct *vma, pte_t pte)
 {
 	if (cf_on() && cf_tracks(vma))
 		__cf_young_cleared(vma, pte);
-}
-
-/* do_wp_page(): an entry that CPUs can walk is about to be written anew, not by xchg. */
-static inline pte_t cf_rewritten(pte_t pte)
-{
-	return cf_on() ? __cf_rewritten(pte) : pte;
 }
 
 /* madvise(MADV_COLD): true if that was noted, so that nobody has to be flushed. */

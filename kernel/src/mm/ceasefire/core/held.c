@@ -211,7 +211,7 @@ static void cf_hold_batch(struct cf_ctx *ctx, struct encoded_page **pages,
 	struct encoded_page *rest[CF_HELD_CHUNK];
 	unsigned int i, hold = 0, left = 0;
 	struct cf_held new = { };
-	bool pairs;
+	bool several;
 
 	for (i = 0; i < nr; i++) {
 		struct encoded_page *enc = pages[i];
@@ -226,22 +226,22 @@ static void cf_hold_batch(struct cf_ctx *ctx, struct encoded_page **pages,
 			if (!cf_charge_tryget(new.payer))
 				gen = 0;
 			rcu_read_unlock();
+		} else if (gen && (page_pgdat(page) != new.node ||
+				   cf_charge_of(page_folio(page)) != new.payer)) {
+			gen = 0;
 		}
-		if (gen && page_pgdat(page) == new.node &&
-		    cf_charge_of(page_folio(page)) == new.payer) {
+		if (gen) {
 			new.gen = max(new.gen, gen - 1);
 			pages[hold++] = enc;
 			continue;
 		}
 		rest[left++] = enc;
-		pairs = false;
 		/* See __tlb_remove_folio_pages_size(). */
-		if (encoded_page_flags(enc) & ENCODED_PAGE_BIT_NR_PAGES_NEXT) {
+		several = encoded_page_flags(enc) & ENCODED_PAGE_BIT_NR_PAGES_NEXT;
+		if (several)
 			rest[left++] = pages[++i];
-			/* A large folio is as much as many pages. */
-			pairs = true;
-		}
-		if (pairs || left >= CF_HELD_CHUNK - 1) {
+		/* Those of a large folio can be as many as the rest of a chunk. */
+		if (several || left >= CF_HELD_CHUNK - 1) {
 			cf_free_pages(rest, left);
 			left = 0;
 		}

@@ -78,7 +78,7 @@ static bool cf_young_proven(void)
 }
 
 /**
- * __cf_rewritten() - an entry is about to be written anew, not by xchg
+ * cf_rewritten() - an entry is about to be written anew, not by xchg
  * @pte: what it was a moment ago
  *
  *   kernel				CPU
@@ -88,12 +88,13 @@ static bool cf_young_proven(void)
  *   changes it: no CPU has it, by the
  *   bit, so nobody is asked		goes on using the entry
  *
- * So it is written as one that CPUs may have, which it was used for anyway.
+ * So it is written as one that CPUs may have; its page is used at this moment anyway.
+ * Also if no mechanism is in use: one could be chosen between both steps.
  *
  * Context: page table lock.
  * Return: what to write.
  */
-pte_t __cf_rewritten(pte_t pte)
+pte_t cf_rewritten(pte_t pte)
 {
 #ifdef CONFIG_CEASEFIRE_DEBUG
 	mdelay(DIV_ROUND_UP(READ_ONCE(cf_rewrite_delay_us), USEC_PER_MSEC));
