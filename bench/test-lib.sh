@@ -45,7 +45,7 @@ report() { # STATUS NAME
 run() { # EXPECTED-STATUS COMMAND...
 	expected=$1
 	shift
-	timeout 120 "$@" >"$work/out" 2>"$work/err"
+	timeout 600 "$@" >"$work/out" 2>"$work/err"
 	[ $? -eq "$expected" ]
 }
 
