@@ -41,6 +41,13 @@ static inline bool morsel_unmap(struct vm_area_struct *vma,
 	return true;
 }
 
+/* memory_failure()'s own way to tell who has a page mapped. */
+typedef void (*morsel_kill_t)(struct page *page, unsigned long pfn, int flags,
+			      struct folio *folio);
+
+bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
+			   morsel_kill_t kill);
+
 bool __morsel_hides(const struct vm_area_struct *vma);
 
 /* hmm_range_fault(): it takes rights from entries of pages, which have them all (M5). */
@@ -71,6 +78,7 @@ static inline bool ceasefire_table_is_linked(pud_t pud)
 #define morsel_protect(vma, cp_flags) 0
 #define morsel_create(name, flags) (-EINVAL)
 #define morsel_hides(vma) false
+#define morsel_memory_failure(page, pfn, flags, kill) false
 #define ceasefire_has_tables(file) false
 #define ceasefire_table_is_linked(pud) false
 

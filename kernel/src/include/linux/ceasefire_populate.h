@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The hook of madvise() that populates mappings of morsels in blocks.
+ * The hook of madvise() and mmap() that populates mappings of morsels in blocks.
  */
 #ifndef _LINUX_CEASEFIRE_POPULATE_H
 #define _LINUX_CEASEFIRE_POPULATE_H
@@ -12,7 +12,7 @@
 long __morsel_populate_ahead(struct vm_area_struct *vma, unsigned long start,
 			     unsigned long end, bool write);
 
-/* MADV_POPULATE_*: pages that are there now, or 0: generic code goes on, or knows why not. */
+/* MADV_POPULATE_*, MAP_POPULATE: pages that are there now, or 0: generic code goes on, or knows why not. */
 static inline long morsel_populate_ahead(struct mm_struct *mm,
 					 unsigned long start,
 					 unsigned long end, bool write)

@@ -190,6 +190,10 @@
 	M(morsel_flush_one)	\
 	M(morsel_flush_twice)	\
 	M(morsel_unnoticed)	\
+	M(morsel_reads_broken)	\
+	M(morsel_break_stays)	\
+	M(morsel_owns_tables)	\
+	M(morsel_any_makes)	\
 	M(morsel_any_takes)	\
 	M(morsel_destroy_mapped)	\
 	M(morsel_gone_unseen)	\

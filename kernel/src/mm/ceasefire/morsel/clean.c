@@ -56,6 +56,8 @@ static void morsel_empty(unsigned long *table, struct list_head *pages)
 		if (!leaf)
 			continue;
 		WRITE_ONCE(table[i], 0);
+		if (unlikely(morsel_leaf_is_broken(leaf)))
+			continue;
 		list_add_tail(&morsel_leaf_page(leaf)->lru, pages);
 	}
 	spin_unlock(ptl);

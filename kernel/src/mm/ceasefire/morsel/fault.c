@@ -34,6 +34,8 @@ static vm_fault_t morsel_fault_error(int err)
 		return VM_FAULT_OOM;
 	case -EINTR:
 		return VM_FAULT_NOPAGE;
+	case -EHWPOISON:
+		return VM_FAULT_HWPOISON;
 	default:
 		return VM_FAULT_SIGBUS;
 	}
@@ -46,7 +48,7 @@ static vm_fault_t morsel_fault_error(int err)
  * @flags: FAULT_FLAG_*; that the mapping allows it was looked at
  *
  * Return: 0: the access can be tried again; VM_FAULT_SIGBUS: it is behind the end, or a
- * limit is reached; VM_FAULT_OOM.
+ * limit is reached; VM_FAULT_HWPOISON: the page was broken; VM_FAULT_OOM.
  */
 vm_fault_t morsel_fault(struct vm_area_struct *vma, unsigned long addr,
 			unsigned int flags)

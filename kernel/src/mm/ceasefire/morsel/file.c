@@ -22,12 +22,14 @@
 #include "morsel.h"
 
 /* Without a page there are zeroes. */
-static size_t morsel_read_page(struct morsel *m, loff_t pos, size_t len,
-			       struct iov_iter *to)
+static ssize_t morsel_read_page(struct morsel *m, loff_t pos, size_t len,
+				struct iov_iter *to)
 {
 	struct page *page = morsel_get_page(m, pos);
 	size_t done;
 
+	if (IS_ERR(page))
+		return PTR_ERR(page);
 	if (!page)
 		return iov_iter_zero(len, to);
 	done = copy_page_to_iter(page, offset_in_page(pos), len, to);
@@ -40,9 +42,11 @@ static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	struct inode *inode = file_inode(iocb->ki_filp);
 	ssize_t total = 0;
 
+	file_accessed(iocb->ki_filp);
 	while (iov_iter_count(to)) {
 		loff_t left = i_size_read(inode) - iocb->ki_pos;
-		size_t len, done;
+		ssize_t done;
+		size_t len;
 
 		if (morsel_is_gone(morsel_of(inode)))
 			return total ?: -ENODEV;
@@ -51,6 +55,8 @@ static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		len = min_t(u64, left, PAGE_SIZE - offset_in_page(iocb->ki_pos));
 		len = min(len, iov_iter_count(to));
 		done = morsel_read_page(morsel_of(inode), iocb->ki_pos, len, to);
+		if (done < 0)
+			return total ?: done;
 		iocb->ki_pos += done;
 		total += done;
 		if (done < len)
@@ -70,6 +76,8 @@ static int morsel_errno(struct morsel *m, int err)
 {
 	if (err == -ENXIO && morsel_is_gone(m))
 		return -ENODEV;
+	if (err == -EHWPOISON)
+		return -EIO;
 	return err == -EDQUOT ? -ENOMEM : err;
 }
 
@@ -86,6 +94,8 @@ static ssize_t morsel_write_page(struct morsel *m, loff_t pos, size_t len,
 		if (err)
 			return morsel_errno(m, err);
 		page = morsel_get_page(m, pos);
+		if (IS_ERR(page))
+			return PTR_ERR(page);
 	} while (!page);
 	done = copy_page_from_iter(page, offset_in_page(pos), len, from);
 	put_page(page);
@@ -104,6 +114,9 @@ static ssize_t morsel_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	if (done > 0 && iocb->ki_pos >= i_size_read(inode))
 		done = -ENOSPC;
 	if (done <= 0)
+		goto out;
+	done = file_modified(iocb->ki_filp);
+	if (done)
 		goto out;
 	iov_iter_truncate(from, i_size_read(inode) - iocb->ki_pos);
 	while (iov_iter_count(from)) {
@@ -189,7 +202,7 @@ static long morsel_fallocate(struct file *file, int mode, loff_t offset,
 
 	if (mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)) {
 		inode_lock(inode);
-		err = morsel_punch(m, offset, len);
+		err = file_modified(file) ?: morsel_punch(m, offset, len);
 		inode_unlock(inode);
 		return err;
 	}

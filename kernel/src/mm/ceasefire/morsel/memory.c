@@ -197,6 +197,23 @@ static void morsel_page_leave(struct morsel *m, struct page *page)
 	put_page(page);
 }
 
+/**
+ * morsel_page_lost() - a page is broken, and nothing leads to it
+ * @m: the morsel
+ * @page: the page; the caller has a reference of his own, and keeps it
+ */
+void morsel_page_lost(struct morsel *m, struct page *page)
+{
+	struct folio *folio = page_folio(page);
+
+	folio_lock(folio);
+	page->mapping = NULL;
+	folio_unlock(folio);
+	morsel_count(m, page_pgdat(page), -1);
+	morsel_uncharge(m, 1);
+	put_page(page);
+}
+
 /* Can a page be a part of a block that is given back at once? */
 static bool morsel_page_freeze(struct page *page)
 {

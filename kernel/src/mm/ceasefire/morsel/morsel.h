@@ -10,6 +10,7 @@
  * walks. So software walks one tree, from the top, whoever maps it where.
  *
  *   object.c	the object: made, destroyed
+ *   names.c	objects with names: the file system that is mounted
  *   size.c	its layout and its size
  *   file.c	what a program does with it: read(), write(), fallocate(), ioctl()
  *   memory.c	its pages and tables: where they come from, who pays, the limit
@@ -22,12 +23,14 @@
  *   clean.c	what was cut is freed
  *   async.c	the same by others
  *   destroy.c	nothing is left, whoever maps it
+ *   poison.c	a page is broken
  *   show.c	what can be seen of it
  *
  * Tables by level: 1 has entries of pages, 2 leads to those, 3 to these. The top has
  * the level above roots.
  *
- * M1 An entry is cut by xchg(). Who got the old value owns what it leads to.
+ * M1 An entry is cut by xchg(). Who got the old value owns what it leads to. An entry that is
+ *    not present says that the page was broken, and leads to nothing.
  * M2 Into a table one installs under its lock, after a look at the entry above, and at
  *    the size of the object.
  * M3 What was cut is freed when every mapping in i_mmap was flushed. A mapping that
@@ -41,6 +44,9 @@
  *
  * M9 What was cut and is left to others is bounded, and nothing waits for it but who
  *    needs it: fsync(), a limit, the end of the object.
+ *
+ * M10 A page that was broken is used by nobody, and its offset says so until it is
+ *    depopulated.
  *
  * (M7 is about depopulation without a flush, which is not there yet.)
  *
@@ -112,6 +118,8 @@ struct morsel {
 	DECLARE_BITMAP(roots, MORSEL_UNITS_MAX);
 	/* Of roots; 0: nobody has chosen yet. Set once, inode lock. */
 	unsigned int		level;
+	/* A page was broken, ever: populating takes the way that says so. */
+	bool			broken;
 	/* Where mmap() maps it by itself. */
 	unsigned long		address;
 	/* The top, and tables of level 3 */
@@ -178,6 +186,12 @@ static inline unsigned long *morsel_table(unsigned long entry)
 	return __va(entry & PTE_PFN_MASK);
 }
 
+/* Of an entry of a page that is not 0: is there a page, or was it broken? */
+static inline bool morsel_leaf_is_broken(unsigned long entry)
+{
+	return !(entry & _PAGE_PRESENT);
+}
+
 static inline struct page *morsel_leaf_page(unsigned long entry)
 {
 	return pte_page(__pte(entry));
@@ -190,7 +204,16 @@ static inline bool morsel_same(unsigned long one, unsigned long other)
 }
 
 /* object.c */
+#define MORSEL_MAGIC		0x4d4f5253
 extern enum morsel_enabled morsel_enabled;
+extern const struct super_operations morsel_sops;
+extern const struct address_space_operations morsel_aops;
+int morsel_allowed(void);
+int morsel_setup(struct inode *inode);
+
+/* names.c */
+int morsel_show_options(struct seq_file *s, struct dentry *root);
+int __init morsel_names_init(void);
 
 /* size.c */
 int morsel_set_unit(struct morsel *m, u64 unit);
@@ -210,6 +233,7 @@ void __init morsel_memory_init(void);
 struct page *morsel_block_alloc(struct morsel *m, unsigned int *order,
 				int *err);
 void morsel_page_discard(struct morsel *m, struct page *page);
+void morsel_page_lost(struct morsel *m, struct page *page);
 void morsel_pages_free(struct morsel *m, struct list_head *pages);
 struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level);
 void morsel_table_discard(struct morsel *m, struct ptdesc *table,
@@ -228,6 +252,8 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 		   unsigned int nr);
 unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present);
 struct page *morsel_get_page(struct morsel *m, u64 offset);
+int morsel_look(struct morsel *m, u64 offset);
+bool morsel_break(struct morsel *m, u64 offset, struct page *page);
 
 /* map.c */
 int morsel_mmap(struct file *file, struct vm_area_struct *vma);

@@ -2,17 +2,16 @@
 /*
  * Morsels as objects: made and destroyed.
  *
- * A morsel is an inode of a file system that nobody mounts. memfd_create() makes one; it
- * goes with the last descriptor and mapping.
+ * A morsel is an inode: of a file system that nobody mounts, if memfd_create() makes it, or
+ * one with a name, see names.c. It goes with its last descriptor, mapping and name.
  *
- * Locks: the inode's. Callers: memfd_create(), the VFS.
+ * Locks: the inode's. Callers: memfd_create(), names.c, the VFS.
  */
 #include <linux/ceasefire.h>
 #include <linux/cpufeature.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/init.h>
-#include <linux/magic.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
@@ -20,13 +19,12 @@
 #include <linux/pseudo_fs.h>
 #include <linux/security.h>
 #include <linux/slab.h>
+#include <linux/statfs.h>
 #include <linux/string.h>
 
 #include <uapi/linux/memfd.h>
 
 #include "morsel.h"
-
-#define MORSEL_MAGIC	0x4d4f5253
 
 #define MORSEL_NAME	"memfd:"
 
@@ -65,22 +63,20 @@ static const struct inode_operations morsel_iops = {
 };
 
 /* Pages are not in the page cache; pins mark them as dirty. */
-static const struct address_space_operations morsel_aops = {
+const struct address_space_operations morsel_aops = {
 	.dirty_folio = noop_dirty_folio,
 };
 
+/* Folders are such inodes, too; morsel_setup() gives one what it needs as a morsel. */
 static struct inode *morsel_alloc_inode(struct super_block *sb)
 {
 	struct morsel *m = alloc_inode_sb(sb, morsel_cache, GFP_KERNEL);
 
 	if (!m)
 		return NULL;
-	m->top = (unsigned long *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	if (!m->top) {
-		kmem_cache_free(morsel_cache, m);
-		return NULL;
-	}
+	m->top = NULL;
 	m->level = 0;
+	m->broken = false;
 	m->address = 0;
 	spin_lock_init(&m->lock);
 	bitmap_zero(m->roots, MORSEL_UNITS_MAX);
@@ -105,7 +101,8 @@ static void morsel_evict_inode(struct inode *inode)
 
 	/* First: cleaners queue what clean.c waits for. */
 	morsel_async_end(m);
-	morsel_clean_all(m);
+	if (m->top)
+		morsel_clean_all(m);
 	WARN_ON_ONCE(atomic_long_read(&m->pages) ||
 		     atomic_long_read(&m->tables));
 #ifdef CONFIG_MEMCG
@@ -124,13 +121,49 @@ static void morsel_free_inode(struct inode *inode)
 	kmem_cache_free(morsel_cache, m);
 }
 
-static const struct super_operations morsel_sops = {
+/* As many pages as all morsels may have, wherever they are. */
+static int morsel_statfs(struct dentry *dentry, struct kstatfs *buf)
+{
+	unsigned long most = READ_ONCE(morsel_limit);
+
+	simple_statfs(dentry, buf);
+	buf->f_blocks = most;
+	buf->f_bfree = most - min(most, morsel_total());
+	buf->f_bavail = buf->f_bfree;
+	return 0;
+}
+
+const struct super_operations morsel_sops = {
 	.alloc_inode = morsel_alloc_inode,
 	.free_inode = morsel_free_inode,
 	.evict_inode = morsel_evict_inode,
 	.drop_inode = generic_delete_inode,
-	.statfs = simple_statfs,
+	.statfs = morsel_statfs,
+	.show_options = morsel_show_options,
 };
+
+/**
+ * morsel_setup() - a new inode becomes a morsel
+ * @inode: of a regular file, which nobody else has; it has an owner
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int morsel_setup(struct inode *inode)
+{
+	struct morsel *m = morsel_of(inode);
+
+	m->top = (unsigned long *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!m->top)
+		return -ENOMEM;
+	inode->i_op = &morsel_iops;
+	inode->i_fop = &morsel_fops;
+	inode->i_mapping->a_ops = &morsel_aops;
+	mapping_set_unevictable(inode->i_mapping);
+#ifdef CONFIG_MEMCG
+	m->objcg = get_obj_cgroup_from_current();
+#endif
+	return 0;
+}
 
 static struct inode *morsel_new_inode(const char *name)
 {
@@ -143,14 +176,10 @@ static struct inode *morsel_new_inode(const char *name)
 	inode_init_owner(&nop_mnt_idmap, inode, NULL, S_IFREG | 0600);
 	simple_inode_init_ts(inode);
 	clear_nlink(inode);
-	inode->i_op = &morsel_iops;
-	inode->i_fop = &morsel_fops;
-	inode->i_mapping->a_ops = &morsel_aops;
-	mapping_set_unevictable(inode->i_mapping);
-#ifdef CONFIG_MEMCG
-	morsel_of(inode)->objcg = get_obj_cgroup_from_current();
-#endif
-	err = security_inode_init_security_anon(inode, &QSTR(name), NULL);
+	err = morsel_setup(inode);
+	if (!err)
+		err = security_inode_init_security_anon(inode, &QSTR(name),
+							NULL);
 	if (err) {
 		iput(inode);
 		return ERR_PTR(err);
@@ -175,14 +204,16 @@ static struct file *morsel_new_file(const char *name)
 	return file;
 }
 
-/* Can this kernel have them here, and may the program? */
-static int morsel_allowed(unsigned int flags)
+/**
+ * morsel_allowed() - can this kernel have morsels here, and may programs make some?
+ *
+ * Return: 0; -EOPNOTSUPP: not here; -EPERM: root does not allow it.
+ */
+int morsel_allowed(void)
 {
-	/* It is never executable: MFD_NOEXEC_SEAL is granted. */
-	if (flags & ~(MFD_MORSEL | MFD_CLOEXEC | MFD_NOEXEC_SEAL))
-		return -EINVAL;
 	if (!morsel_mount || cpu_feature_enabled(X86_FEATURE_XENPV))
 		return -EOPNOTSUPP;
+	CF_MUTATION(morsel_any_makes, return 0);
 	return READ_ONCE(morsel_enabled) == MORSEL_NEVER ? -EPERM : 0;
 }
 
@@ -198,10 +229,14 @@ int morsel_create(const char __user *uname, unsigned int flags)
 {
 	char name[NAME_MAX + 1] = MORSEL_NAME;
 	size_t room = sizeof(name) - (sizeof(MORSEL_NAME) - 1);
-	int fd, err = morsel_allowed(flags);
 	struct file *file;
+	int fd, err;
 	long len;
 
+	/* It is never executable: MFD_NOEXEC_SEAL is granted. */
+	if (flags & ~(MFD_MORSEL | MFD_CLOEXEC | MFD_NOEXEC_SEAL))
+		return -EINVAL;
+	err = morsel_allowed();
 	if (err)
 		return err;
 	len = strncpy_from_user(name + sizeof(MORSEL_NAME) - 1, uname, room);
@@ -233,7 +268,7 @@ static int morsel_init_fs_context(struct fs_context *fc)
 }
 
 static struct file_system_type morsel_fs = {
-	.name = "morsel",
+	.name = "memfd_morsel",
 	.init_fs_context = morsel_init_fs_context,
 	.kill_sb = kill_anon_super,
 };
@@ -262,6 +297,6 @@ static int __init morsel_init(void)
 		return PTR_ERR(mount);
 	mount->mnt_sb->s_maxbytes = MAX_LFS_FILESIZE;
 	morsel_mount = mount;
-	return 0;
+	return morsel_names_init();
 }
 fs_initcall(morsel_init);

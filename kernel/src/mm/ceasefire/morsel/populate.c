@@ -5,11 +5,11 @@
  * It comes in blocks of up to 2 MiB, as far as memory and holes allow, so that it can
  * be given back in blocks (memory.c). What somebody else has installed meanwhile stays.
  *
- * MADV_POPULATE_* comes here first, for up to 2 MiB at a time, and what it makes has no fault.
- * Where that does not work generic code faults page by page, and knows the error.
+ * MADV_POPULATE_* and MAP_POPULATE come here first, for up to 2 MiB at a time, and what is made
+ * has no fault. Where that does not work generic code faults page by page, and knows the error.
  *
- * Locks: none are held but the mmap_lock of MADV_POPULATE_*; tree.c installs. Callers: fault.c,
- * file.c, madvise().
+ * Locks: none are held but the mmap_lock of those two; tree.c installs. Callers: fault.c, file.c,
+ * madvise(), mmap().
  */
 #include <linux/ceasefire_populate.h>
 #include <linux/mm.h>
@@ -64,7 +64,7 @@ static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
  *
  * Context: may sleep.
  * Return: 0: there is one, or was; -ENOMEM, -EDQUOT: no memory, or a limit; -ENXIO: it is
- * behind the end; -EINTR.
+ * behind the end; -EHWPOISON: it was broken; -EINTR.
  */
 int morsel_populate_page(struct morsel *m, u64 offset)
 {
@@ -72,10 +72,9 @@ int morsel_populate_page(struct morsel *m, u64 offset)
 	int err;
 
 	do {
-		u64 found = at;
-
-		if (morsel_find(m, &found, at + PAGE_SIZE, true))
-			return 0;
+		err = morsel_look(m, at);
+		if (err)
+			return min(err, 0);
 		err = morsel_populate_hole(m, at, 1);
 		/* Somebody takes away what is made here, again and again. */
 		if (err == -EAGAIN && fatal_signal_pending(current))
@@ -133,7 +132,7 @@ int morsel_populate(struct morsel *m, u64 start, u64 end)
  * @end: where they end, perhaps behind it
  * @write: they are to be written
  *
- * So few at a time that whoever waits for mmap_lock waits no longer than for a huge page.
+ * As many at a time as a huge page would be.
  *
  * Context: may sleep.
  * Return: how many pages from @start on are there, and linked; 0: not all that were looked
@@ -147,10 +146,14 @@ long __morsel_populate_ahead(struct vm_area_struct *vma, unsigned long start,
 	int err;
 
 	CF_MUTATION(morsel_populate_single, return 0);
-	if (!(vma->vm_flags & (write ? VM_WRITE : VM_READ)))
+	if (!(vma->vm_flags & (write ? VM_WRITE : VM_READ)) ||
+	    READ_ONCE(m->broken))
 		return 0;
 	end = min3(end, vma->vm_end, (start | (PMD_SIZE - 1)) + 1);
-	if (end - vma->vm_start > round_up(i_size_read(&m->inode), PAGE_SIZE))
+	/* Behind the object generic code knows the error. */
+	end = min_t(u64, end, vma->vm_start +
+			      round_up(i_size_read(&m->inode), PAGE_SIZE));
+	if (start >= end)
 		return 0;
 	err = morsel_populate_until(m, offset, end - vma->vm_start,
 				    morsel_is_killed);

@@ -28,7 +28,7 @@ static void morsel_cut_page(unsigned long *entry, struct morsel_gather *g)
 {
 	unsigned long leaf = xchg(entry, 0);
 
-	if (!leaf)
+	if (!leaf || morsel_leaf_is_broken(leaf))
 		return;
 	list_add_tail(&morsel_leaf_page(leaf)->lru, &g->pages);
 	g->cuts++;
@@ -121,7 +121,7 @@ static void morsel_zero(struct morsel *m, u64 start, u64 end)
 {
 	struct page *page = morsel_get_page(m, start);
 
-	if (!page)
+	if (IS_ERR_OR_NULL(page))
 		return;
 	memzero_page(page, offset_in_page(start), end - start);
 	put_page(page);

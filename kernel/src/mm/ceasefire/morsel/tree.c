@@ -30,6 +30,8 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
 
 #include "morsel.h"
 
@@ -310,7 +312,7 @@ unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present)
  * @m: the morsel
  * @offset: in bytes
  *
- * Return: the page, with a reference, or NULL: there is none.
+ * Return: the page, with a reference, or NULL: there is none; -EIO: it was broken.
  */
 struct page *morsel_get_page(struct morsel *m, u64 offset)
 {
@@ -323,10 +325,69 @@ struct page *morsel_get_page(struct morsel *m, u64 offset)
 	if (!table)
 		return NULL;
 	leaf = table[morsel_index(offset, 1)];
-	if (leaf) {
+	if (leaf && morsel_leaf_is_broken(leaf)) {
+		page = ERR_PTR(-EIO);
+		CF_MUTATION(morsel_reads_broken, page = NULL);
+	} else if (leaf) {
 		page = morsel_leaf_page(leaf);
 		get_page(page);
 	}
 	morsel_unlock_leaves(ptl);
 	return page;
+}
+
+/**
+ * morsel_look() - is there a page at an offset?
+ * @m: the morsel, which has a unit
+ * @offset: in bytes
+ *
+ * Return: 1: there is one; 0: there is none; -EHWPOISON: it was broken.
+ */
+int morsel_look(struct morsel *m, u64 offset)
+{
+	unsigned long *above = morsel_entry(m, offset, 2);
+	unsigned long *table, leaf;
+	spinlock_t *ptl; /* of @table */
+
+	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
+	if (!table)
+		return 0;
+	leaf = table[morsel_index(offset, 1)];
+	morsel_unlock_leaves(ptl);
+	if (!leaf)
+		return 0;
+	return morsel_leaf_is_broken(leaf) ? -EHWPOISON : 1;
+}
+
+/**
+ * morsel_break() - a page is broken: its entry says so
+ * @m: the morsel
+ * @offset: of the page
+ * @page: the page
+ *
+ * Return: false: it is not there any more. Else the caller owns it when all who map it have
+ * flushed.
+ */
+bool morsel_break(struct morsel *m, u64 offset, struct page *page)
+{
+	unsigned long *above = m->level ? morsel_entry(m, offset, 2) : NULL;
+	/* As make_hwpoison_entry(), which wants the folio's lock. */
+	swp_entry_t broken = swp_entry(SWP_HWPOISON, page_to_pfn(page));
+	unsigned long *table, *entry;
+	spinlock_t *ptl; /* of @table */
+	bool found;
+
+	CF_MUTATION(morsel_break_stays, return false);
+	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
+	if (!table)
+		return false;
+	entry = table + morsel_index(offset, 1);
+	found = *entry && !morsel_leaf_is_broken(*entry) &&
+		morsel_leaf_page(*entry) == page;
+	if (found) {
+		xchg(entry, pte_val(swp_entry_to_pte(broken)));
+		WRITE_ONCE(m->broken, true);
+	}
+	morsel_unlock_leaves(ptl);
+	return found;
 }

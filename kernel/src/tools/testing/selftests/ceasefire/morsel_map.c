@@ -435,6 +435,30 @@ static void populated(void)
 	blocks_of(MADV_POPULATE_WRITE);
 }
 
+/* The same by the flag, up to the end of the object, which lies within a unit. */
+static void populated_by_flag(void)
+{
+	int fd = morsel_make_of(15 * MIB, UNIT);
+	long before = faults();
+	char *p;
+
+	p = mmap(NULL, 8 * UNIT, BOTH, MAP_SHARED | MAP_POPULATE, fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	before = faults() - before;
+	ENSURE(morsel_stat(fd).pages == 15 * MIB / PAGE, "%llu pages",
+	       (unsigned long long)morsel_stat(fd).pages);
+	ENSURE(before < 64, "%ld faults", before);
+	ENSURE(blocks(p, 7) >= 5, "%zu of 7 blocks", blocks(p, 7));
+	before = faults();
+	ENSURE(morsel_count(p, 15 * MIB / PAGE, 0) == 15 * MIB / PAGE,
+	       "no zeroes");
+	ENSURE(faults() - before < 64, "they are not linked");
+	/* Without a right that reads there is no short way, and no error. */
+	MUST(munmap(p, 8 * UNIT));
+	p = mmap(NULL, 8 * UNIT, PROT_NONE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+}
+
 /* The error of @advice for a mapping of a file of 3 MiB with these rights; 0: none. */
 static int populate_error(int fd, int prot, size_t len, int advice)
 {
@@ -469,6 +493,82 @@ static void not_populated(void)
 	       (unsigned long long)morsel_stat(fd).pages);
 }
 
+#define MANY		16
+#define MANY_BYTES	(256 * MIB)
+
+/* What the mapping of a reader took: kB of page tables, and page faults. */
+struct taken {
+	long tables, faults;
+};
+
+static void read_all(int fd, struct taken *taken)
+{
+	size_t page, pages = MANY_BYTES / PAGE;
+	char *p;
+
+	taken->tables = read_kb("/proc/self/status", "VmPTE");
+	p = mmap(NULL, MANY_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		_exit(1);
+	taken->faults = faults();
+	for (page = 0; page < pages; page++)
+		if (*(volatile uint64_t *)(p + page * PAGE) != OWN)
+			_exit(2);
+	taken->faults = faults() - taken->faults;
+	taken->tables = read_kb("/proc/self/status", "VmPTE") - taken->tables;
+	_exit(0);
+}
+
+/* Processes that map and read the same memory, which is filled, one after the other. */
+static struct taken of_readers(int fd)
+{
+	struct taken *each, sum = { 0, 0 };
+	int i, status;
+	pid_t pid;
+	char *p;
+
+	p = mmap(NULL, MANY_BYTES, BOTH, MAP_SHARED, fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	morsel_fill(p, MANY_BYTES / PAGE, OWN);
+	MUST(munmap(p, MANY_BYTES));
+	each = mmap(NULL, PAGE, BOTH, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ENSURE(each != MAP_FAILED, "mmap: %m");
+	for (i = 0; i < MANY; i++) {
+		pid = (pid_t)MUST(fork());
+		if (!pid)
+			read_all(fd, &each[i]);
+		MUST(waitpid(pid, &status, 0));
+		ENSURE(!status, "a reader ends with %#x", status);
+		sum.tables += each[i].tables;
+		sum.faults += each[i].faults;
+	}
+	munmap(each, PAGE);
+	return sum;
+}
+
+/* A tenth of the page tables of other shared memory, for all together, and a fault each. */
+static void many_readers(void)
+{
+	struct taken morsel, other;
+	long tables;
+	int fd;
+
+	fd = morsel_make_of(MANY_BYTES, UNIT);
+	morsel = of_readers(fd);
+	tables = (long)morsel_stat(fd).tables * 4;
+	close(fd);
+	fd = (int)MUST(memfd_create("other", 0));
+	MUST(ftruncate(fd, MANY_BYTES));
+	other = of_readers(fd);
+	ktap_note("%d readers: %ld + %ld kB of page tables and %ld faults, %ld kB and %ld without",
+		  MANY, morsel.tables, tables, morsel.faults, other.tables,
+		  other.faults);
+	ENSURE((morsel.tables + tables) * 10 <= other.tables,
+	       "page tables are more than a tenth");
+	/* Reading the status takes some, too. */
+	ENSURE(morsel.faults <= 2 * MANY, "%ld faults", morsel.faults);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -483,7 +583,9 @@ int main(int argc, char **argv)
 		{ "futexes", futexes, 0 },
 		{ "other_sizes", other_sizes, 0 },
 		{ "populated", populated, 0 },
+		{ "populated_by_flag", populated_by_flag, 0 },
 		{ "not_populated", not_populated, 0 },
+		{ "many_readers", many_readers, 300 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
