@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,6 +32,7 @@ enum morsel_call {
 	MORSEL_CALL_DEPOPULATE,
 	MORSEL_CALL_STAT,
 	MORSEL_CALL_DESTROY,
+	MORSEL_CALL_OPEN,
 };
 
 /* How a morsel is laid out; all 0 is what fits most. */
@@ -70,6 +72,32 @@ bool morsel_supported(void);
  */
 int morsel_create(const char *name, uint64_t size,
 		  const struct morsel_layout *layout);
+
+/**
+ * morsel_create_at() - make a morsel that has a name
+ * @path: where it is to be, in a file system of morsels, see morsel(5)
+ * @mode: who may use it, as of open(2)
+ * @size: as morsel_create()
+ * @layout: as morsel_create()
+ *
+ * It stays until the name is removed by unlink(2) and nobody uses it. If this fails there
+ * is no such name.
+ *
+ * Return: as morsel_create(). EEXIST: there is something; EINVAL: there is no such unit, or
+ * that file system has other files; and what open(2) says. Words: MORSEL_CALL_OPEN.
+ */
+int morsel_create_at(const char *path, mode_t mode, uint64_t size,
+		     const struct morsel_layout *layout);
+
+/**
+ * morsel_open() - find a morsel by its name
+ * @path: as of morsel_create_at()
+ * @flags: O_RDWR, or O_RDONLY for one that cannot be changed; and O_NOFOLLOW
+ *
+ * Return: a descriptor that is closed by exec, or -1. EINVAL: it is no morsel, or other
+ * flags; and what open(2) says.
+ */
+int morsel_open(const char *path, int flags);
 
 /**
  * morsel_map() - map a whole morsel

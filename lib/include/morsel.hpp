@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <fcntl.h>
 #include <string>
 #include <sys/mman.h>
 #include <system_error>
@@ -68,7 +69,7 @@ private:
 	::morsel_mapping found_{};
 };
 
-/** object - a morsel, until this and all mappings go. */
+/** object - a morsel: until this, all mappings and its name go, if it has one. */
 class object {
 public:
 	/** Make one; size in bytes. Throws std::system_error. */
@@ -78,6 +79,27 @@ public:
 		if (fd_ < 0)
 			fail(MORSEL_CALL_CREATE);
 	}
+	/** create_at() - make one with a name, see morsel_create_at(). */
+	static object create_at(const std::string &path, mode_t mode, std::uint64_t size,
+				const layout &chosen = {})
+	{
+		int fd = ::morsel_create_at(path.c_str(), mode, size, &chosen);
+
+		if (fd < 0)
+			fail(MORSEL_CALL_OPEN);
+		return object(fd);
+	}
+
+	/** open() - find one by its name. flags: O_RDWR or O_RDONLY. */
+	static object open(const std::string &path, int flags = O_RDWR)
+	{
+		int fd = ::morsel_open(path.c_str(), flags);
+
+		if (fd < 0)
+			fail(MORSEL_CALL_OPEN);
+		return object(fd);
+	}
+
 	/** Take over a descriptor that came from somewhere else. */
 	explicit object(int fd) noexcept : fd_(fd) {}
 	object(object &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

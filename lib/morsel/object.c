@@ -7,6 +7,7 @@
  * Who:  programs that link with libmorsel.
  */
 #include "morsel.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -51,13 +52,8 @@ static uint64_t unit_for(uint64_t size)
 	return unit;
 }
 
-int morsel_create(const char *name, uint64_t size,
-		  const struct morsel_layout *layout)
+int morsel_lay_out(int fd, uint64_t size, const struct morsel_layout *layout)
 {
-	int fd = make(name), err;
-
-	if (fd < 0)
-		return -1;
 	if (layout && (layout->unit || layout->address)) {
 		struct morsel_geometry geometry = {
 			.unit = layout->unit ? layout->unit : unit_for(size),
@@ -66,15 +62,22 @@ int morsel_create(const char *name, uint64_t size,
 		};
 
 		if (ioctl(fd, MORSEL_IOC_GEOMETRY, &geometry))
-			goto fail;
+			return -1;
 	}
 	if (size > INT64_MAX) {
 		errno = EFBIG;
-		goto fail;
+		return -1;
 	}
-	if (!ftruncate(fd, (off_t)size))
+	return ftruncate(fd, (off_t)size);
+}
+
+int morsel_create(const char *name, uint64_t size,
+		  const struct morsel_layout *layout)
+{
+	int fd = make(name), err;
+
+	if (fd < 0 || !morsel_lay_out(fd, size, layout))
 		return fd;
-fail:
 	err = errno;
 	close(fd);
 	errno = err;

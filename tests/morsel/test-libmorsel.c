@@ -10,12 +10,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -44,6 +46,24 @@ static void fails(int result, enum morsel_call call, int err, const char *words,
 	report(good, name);
 }
 
+/* In a file system that has other files nothing is made, and nothing is left. */
+static void no_names(void)
+{
+	char folder[] = "/tmp/libmorsel.XXXXXX", path[60];
+
+	fails(morsel_open("/etc/passwd", O_RDONLY), MORSEL_CALL_OPEN, EINVAL, "no morsel",
+	      "open: another file");
+	fails(morsel_open("/etc/passwd", O_WRONLY), MORSEL_CALL_OPEN, EINVAL, "flag",
+	      "open: only writing");
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(path, sizeof(path), "%s/pool", folder);
+	fails(morsel_open(path, O_RDWR), MORSEL_CALL_OPEN, ENOENT, "no such name", "open: nothing");
+	fails(morsel_create_at(path, 0600, MIB, NULL), MORSEL_CALL_OPEN, EINVAL,
+	      "mount -t morsel", "create_at: among other files");
+	report(rmdir(folder) == 0, "create_at: nothing is left");
+}
+
 static void without(void)
 {
 	struct morsel_mapping mapping;
@@ -63,6 +83,7 @@ static void without(void)
 	      "populate: another file");
 	report(done == 0, "populate: nothing is done");
 	close(fd);
+	no_names();
 }
 
 static void errors(int fd)
@@ -191,6 +212,41 @@ static void destroyed(void)
 	close(fd);
 }
 
+static void names(void)
+{
+	static const char path[] = "/mnt/pool";
+	struct morsel_layout layout = { .unit = 3 * MIB };
+	struct morsel_mapping mapping;
+	struct morsel_stat stat;
+	int fd;
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("test", "/mnt", "morsel", 0, NULL)) {
+		printf("# %s\n", strerror(errno));
+		report(false, "a file system of morsels is mounted");
+		return;
+	}
+	fails(morsel_create_at(path, 0600, MIB, &layout), MORSEL_CALL_OPEN, EINVAL, "no such unit",
+	      "create_at: no unit");
+	report(access(path, F_OK) < 0, "create_at: nothing is left of it");
+	fd = morsel_create_at(path, 0640, 5 * MIB, NULL);
+	report(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC, "create_at");
+	report(morsel_map(fd, PROT_READ | PROT_WRITE, &mapping) == 0, "map: one with a name");
+	((char *)mapping.at)[MIB] = 7;
+	morsel_unmap(&mapping);
+	close(fd);
+	fails(morsel_create_at(path, 0600, MIB, NULL), MORSEL_CALL_OPEN, EEXIST, "remove it",
+	      "create_at: again");
+	fd = morsel_open(path, O_RDONLY);
+	report(fd >= 0 && morsel_stat(fd, &stat) == 0 && stat.pages == 1, "open: it has stayed");
+	fails(morsel_map(fd, PROT_READ | PROT_WRITE, &mapping), MORSEL_CALL_MAP, EACCES,
+	      "for writing", "map: writable, of one that is open for reading");
+	fails(morsel_destroy(fd, MORSEL_FORCE), MORSEL_CALL_DESTROY, EPERM, "only reads",
+	      "destroy: by a descriptor that reads");
+	close(fd);
+	report(unlink(path) == 0 && umount("/mnt") == 0, "it is removed");
+}
+
 static void all(void)
 {
 	struct morsel_layout layout = { .unit = 1024 * MIB, .address = 0x200000000000 };
@@ -219,6 +275,8 @@ static void all(void)
 	close(there);
 	vectors();
 	destroyed();
+	no_names();
+	names();
 }
 
 int main(int argc, char **argv)

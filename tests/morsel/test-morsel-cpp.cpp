@@ -71,6 +71,10 @@ int main(int argc, char **argv)
 		fails([] { morsel::object object("test", 1); }, ENOSYS, "boot one",
 		      "a kernel without morsels");
 	fails([] { morsel::object(-1).map(); }, EBADF, "not open", "no descriptor");
+	fails([] { morsel::object::open("/etc/passwd", O_RDONLY); }, EINVAL, "no morsel",
+	      "a name of something else");
+	fails([] { morsel::object::create_at("/nosuch/pool", 0600, 1); }, ENOENT, "no such name",
+	      "a folder that is not there");
 	std::printf("1..%u\n", number);
 	return bad != 0;
 }
