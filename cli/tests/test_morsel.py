@@ -10,7 +10,7 @@ import pytest
 
 from ceasefire.__main__ import main
 from ceasefire.errors import Failure, UsageError
-from ceasefire.morsel import abi, cli, objects
+from ceasefire.morsel import abi, cli, names, objects
 
 FIGURES = """pos:\t0
 flags:\t02000002
@@ -69,9 +69,45 @@ def test_one_is_named_by_its_descriptor(proc: Path) -> None:
         objects.one("7:1", proc)
     with pytest.raises(Failure, match="process 8 has no descriptor 3"):
         objects.one("8:3", proc)
-    for text in ("7", "7:", ":3", "7:x", "-7:3", "/proc/7/fd/3"):
+    for text in ("7", "7:", ":3", "7:x", "-7:3"):
         with pytest.raises(UsageError, match="PID:FD"):
             objects.one(text, proc)
+
+
+def test_one_is_named_by_its_path(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"x")
+    with pytest.raises(Failure, match="is no morsel: "):
+        objects.one(str(other))
+    with pytest.raises(Failure, match="No such file"):
+        objects.one(str(tmp_path / "none"))
+    # Nobody writes to it, and nobody waits for that.
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Failure, match="is no morsel: "):
+        objects.one(str(tmp_path / "pipe"))
+
+
+def test_mounts_are_found_whatever_they_are_called(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "mountinfo").write_text(
+        "24 1 0:22 / /proc rw,nosuid - proc proc rw\n"
+        "31 1 0:30 / /run/two\\040words\\134 rw shared:5 - morsel none rw,mode=1777\n"
+        "32 1 0:31 / /run/morsel rw - tmpfs morsel rw\n"
+    )
+    assert names.mounts(tmp_path) == ["/run/two words\\"]
+
+
+def test_among_other_files_nothing_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["morsel", "create", f"{tmp_path}/pool", "4M"]) == 1
+    error = capsys.readouterr().err
+    assert "in no file system of morsels: mount one" in error and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "pool").write_bytes(b"kept")
+    assert main(["morsel", "create", f"{tmp_path}/pool", "4M"]) == 1
+    assert "there is something with this name" in capsys.readouterr().err
+    assert (tmp_path / "pool").read_bytes() == b"kept"
 
 
 @pytest.mark.parametrize(
@@ -102,6 +138,10 @@ def test_ranges() -> None:
         (["create", "pool", "64M"], 2, "the command is missing"),
         (["create", "pool", "0", "--", "true"], 2, "of no use"),
         (["create", "--unit", "3M", "pool", "64M", "--", "true"], 2, "2M, 1G or 512G"),
+        (["create", "/nosuch/pool", "64M"], 1, "no such folder: mount one"),
+        (["create", "/nosuch/pool", "64M", "--mode", "660"], 2, "options come before the name"),
+        (["create", "--mode", "rw", "/nosuch/pool", "64M"], 2, "write it like 660"),
+        (["create", "--mode", "660", "pool", "64M", "--", "true"], 2, "no path, so no mode"),
         (["populate", "0:0"], 1, "no descriptor 0"),
         (["stat", "x"], 2, "PID:FD"),
         (["copy"], 2, "invalid choice"),

@@ -31,6 +31,17 @@ $C create --unit 2M pool 1024M -- true; echo "units $?"
 $C create pool 4M -- /nosuch; echo "missing $?"
 $C list
 $CEASEFIRE doctor | grep morsels
+mkdir /run/morsels && mount -t morsel test /run/morsels
+P=/run/morsels/pool
+$C create --mode 640 --populate $P 4M; echo "named $?"
+stat -c 'file %a %s' $P
+$C depopulate $P 0:1M
+sh -c "exec 9<>$P; $C list --json; $C stat --json $P; true"
+$C create $P 4M; echo "exists $?"
+$C create --unit 2M $P.large 2G; echo "large $?"
+ls /run/morsels
+$C destroy $P; rm $P; $C list
+umount /run/morsels; echo "unmounted $?"
 """
 
 
@@ -46,7 +57,7 @@ def lines() -> list[str]:
 
 
 def test_a_command_has_a_new_one(lines: list[str]) -> None:
-    full, later, left = (json.loads(line) for line in lines if line.startswith("{"))
+    full, later, left = [json.loads(line) for line in lines if line.startswith("{")][:3]
     assert full["name"] == "pool" and full["size"] == 8 << 20 and full["unit"] == 2 << 20
     assert full["memory"] == 8 << 20 and full["mappings"] == 0 and len(full["holders"]) == 1
     assert later["memory"] == (8 << 20) - (1 << 20) - (512 << 10) + 4096
@@ -65,8 +76,21 @@ def test_what_cannot_be_is_one_line(lines: list[str]) -> None:
     assert "command not found" in lines[lines.index("missing 127") - 1]
 
 
+def test_one_with_a_name_stays(lines: list[str]) -> None:
+    listed, one = [json.loads(line) for line in lines if line.startswith("{")][3:]
+    assert "named 0" in lines and f"file 640 {4 << 20}" in lines
+    assert listed["name"] == one["name"] == "/run/morsels/pool"
+    assert listed["memory"] == one["memory"] == 3 << 20
+    assert len(listed["holders"]) == 1 and listed["holders"] == one["holders"]
+    assert "something with this name" in lines[lines.index("exists 1") - 1]
+    assert "at most 511 units" in lines[lines.index("large 1") - 1]
+    # What cannot have its size has no name, either.
+    assert lines[lines.index("large 1") + 1] == "pool"
+    assert "unmounted 0" in lines
+
+
 def test_nothing_is_left(lines: list[str]) -> None:
-    assert "no morsels that you may see" in lines
+    assert lines.count("no morsels that you may see") == 2
 
 
 def test_doctor_knows_them(lines: list[str]) -> None:

@@ -18,8 +18,10 @@ from ceasefire.errors import Failure, Unsupported
 _MFD_CLOEXEC = 0x1
 _MFD_MORSEL = 0x800000
 _RANGES_MAX = 1024
-# _IOW(0xCF, 1, 24 bytes), _IOWR(0xCF, 3 and 4, 24 bytes), _IOW(0xCF, 5, 4 bytes)
+# _IOW(0xCF, 1, 24 bytes), _IOR(0xCF, 2, STAT), _IOWR(0xCF, 3 and 4, 24 bytes),
+# _IOW(0xCF, 5, 4 bytes)
 _GEOMETRY = 0x4018CF01
+_STAT = 0x8040CF02
 _POPULATE = 0xC018CF03
 _DEPOPULATE = 0xC018CF04
 _DESTROY = 0x4004CF05
@@ -28,6 +30,7 @@ _ASYNC = 2
 _GEOMETRY_TEXT = struct.Struct("=QIIQ")
 _VECTOR_TEXT = struct.Struct("=QIIQ")
 _RANGE_TEXT = struct.Struct("=QQ")
+_STAT_BYTES = 64
 _PAGE = 4096
 UNITS = (2 << 20, 1 << 30, 512 << 30)
 
@@ -62,13 +65,30 @@ def create(name: str, size: int, unit: int | None) -> int:
             raise Unsupported("this kernel has no morsels: see `ceasefire doctor`") from None
         _fail(error)
     try:
+        lay_out(fd, size, unit)
+    except Failure:
+        os.close(fd)
+        raise
+    return fd
+
+
+def lay_out(fd: int, size: int, unit: int | None) -> None:
+    """Give a new morsel its unit, if one is asked for, and its size."""
+    try:
         if unit is not None:
             fcntl.ioctl(fd, _GEOMETRY, _GEOMETRY_TEXT.pack(unit, _PAGE, 0, 0))
         os.ftruncate(fd, size)
     except OSError as error:
-        os.close(fd)
         _fail(error)
-    return fd
+
+
+def is_morsel(fd: int) -> bool:
+    """Return whether a descriptor is of a morsel."""
+    try:
+        fcntl.ioctl(fd, _STAT, bytearray(_STAT_BYTES))
+    except OSError:
+        return False
+    return True
 
 
 def populate(fd: int, ranges: Sequence[Range]) -> None:

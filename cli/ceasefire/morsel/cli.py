@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Make, find, fill and empty morsels: shared memory that has page tables of its own.
 
-A morsel is named by a process and its descriptor, PID:FD, as `list` shows them. create runs a
-command that has a new one open; its number is in MORSEL_FD. populate makes memory where there is
-none, depopulate takes it away from all who use it, destroy for good. RANGE is OFFSET:LENGTH in
-bytes or with K, M, G, T behind; without one it is all of it.
+A morsel is named by a process and its descriptor, PID:FD, as `list` shows them, or by its path if
+it has one. create runs a command that has a new one open; its number is in MORSEL_FD. With a path
+in a file system of morsels it makes one that stays, and needs no command. populate makes memory
+where there is none, depopulate takes it away from all who use it, destroy for good. RANGE is
+OFFSET:LENGTH in bytes or with K, M, G, T behind; without one it is all of it.
 """
 
 import argparse
@@ -15,11 +16,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, UsageError
-from ceasefire.morsel import abi, objects
+from ceasefire.morsel import abi, names, objects
 from ceasefire.morsel.objects import Morsel
 from ceasefire.output import number, progress, say
 from ceasefire.tables import print_table
@@ -27,6 +29,7 @@ from ceasefire.tables import print_table
 SCHEMA = 1
 FD = "MORSEL_FD"
 _BYTES = re.compile(r"([0-9]{1,20})([KMGT]?)", re.ASCII | re.IGNORECASE)
+_MODE = re.compile(r"[0-7]{1,4}", re.ASCII)
 _SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _MOST = (1 << 63) - 1
 
@@ -79,7 +82,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_one(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("morsel", metavar="PID:FD", help="the morsel")
+    parser.add_argument("morsel", metavar="MORSEL", help="PID:FD, or a path with a slash")
 
 
 def _add_stat(parser: argparse.ArgumentParser) -> None:
@@ -112,12 +115,17 @@ def _add_destroy(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_create(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="what it is called in /proc")
+    parser.add_argument(
+        "name", metavar="NAME", help="what it is called in /proc, or a path with a slash"
+    )
     parser.add_argument("size", metavar="SIZE", help="in bytes, or like 64M or 1G")
     parser.add_argument(
         "--unit", metavar="SIZE", help="2M, 1G or 512G (default: the smallest that suffices)"
     )
     parser.add_argument("--populate", action="store_true", help="make all of its memory at once")
+    parser.add_argument(
+        "--mode", metavar="OCTAL", help="who may use one that has a path (default: 600)"
+    )
     add_command(parser)
 
 
@@ -158,20 +166,32 @@ def show(found: Sequence[Morsel], *, json_: bool) -> None:
     print_table(columns, rows, title="morsels, sizes in KiB")
 
 
+def mode_of(text: str) -> int:
+    """Return the mode of '660'."""
+    if not _MODE.fullmatch(text):
+        raise UsageError(f"'{text}' is no mode: write it like 660")
+    return int(text, 8)
+
+
 def create_main(args: argparse.Namespace) -> int:
-    """Become the command, with a new morsel."""
-    command = command_of(args, "ceasefire morsel create pool 1G -- ./server")
-    if command[0].startswith("-"):
+    """Make a morsel, and become the command if there is one."""
+    stays = names.is_path(args.name)
+    command = command_of(args, "ceasefire morsel create pool 1G -- ./server", optional=stays)
+    if command and command[0].startswith("-"):
         raise UsageError(f"{command[0]} stands behind the size: options come before the name")
+    if args.mode is not None and not stays:
+        raise UsageError(f"{args.name} has no path, so no mode: write it like /run/morsel/pool")
+    mode = mode_of(args.mode or "600")
     unit = None if args.unit is None else bytes_of(args.unit)
     if unit is not None and unit not in abi.UNITS:
         raise UsageError(f"--unit {args.unit}: it is 2M, 1G or 512G")
     size = bytes_of(args.size)
     if not size:
         raise UsageError("a morsel of 0 bytes is of no use: give a size like 64M")
-    fd = abi.create(args.name, size, unit)
-    if args.populate:
-        abi.populate(fd, [abi.Range(0, size)])
+    fd = _create(args, size, unit, mode)
+    if not command:
+        os.close(fd)
+        return 0
     os.set_inheritable(fd, True)
     sys.stdout.flush()
     try:
@@ -182,6 +202,20 @@ def create_main(args: argparse.Namespace) -> int:
     except OSError as error:
         progress(f"ceasefire morsel: {command[0]}: {error.strerror}")
         return EXIT_NOT_EXECUTABLE
+
+
+def _create(args: argparse.Namespace, size: int, unit: int | None, mode: int) -> int:
+    """Make the morsel; if there is no memory for it, it has no name, either."""
+    stays = names.is_path(args.name)
+    fd = names.create(args.name, size, unit, mode) if stays else abi.create(args.name, size, unit)
+    try:
+        if args.populate:
+            abi.populate(fd, [abi.Range(0, size)])
+    except BaseException:
+        if stays:
+            Path(args.name).unlink()
+        raise
+    return fd
 
 
 def populate_main(args: argparse.Namespace) -> int:
@@ -214,9 +248,9 @@ def _for_ranges(args: argparse.Namespace, call: Callable[[int, Sequence[abi.Rang
 
 
 KINDS = {
-    "list": Kind(_add_json, list_main, "all morsels that processes have open"),
+    "list": Kind(_add_json, list_main, "all morsels that processes have open, or with a name"),
     "stat": Kind(_add_stat, stat_main, "what one has"),
-    "create": Kind(_add_create, create_main, "run a command that has a new one open"),
+    "create": Kind(_add_create, create_main, "make one, and run a command that has it open"),
     "populate": Kind(_add_ranges, populate_main, "make memory where there is none"),
     "depopulate": Kind(_add_depopulate, depopulate_main, "take memory away from all who use it"),
     "destroy": Kind(_add_destroy, destroy_main, "take all memory away for good"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The morsels of this machine: those that processes have descriptors of.
+"""The morsels of this machine: those that processes have descriptors of, and those with a name.
 
-/proc/PID/fdinfo/N has their figures. A morsel that is only mapped is not found.
+/proc/PID/fdinfo/N has their figures. One that is only mapped and has no name is not found.
 """
 
 import os
@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ceasefire.errors import Failure, UsageError
+from ceasefire.morsel import names
 from ceasefire.text import decoded
 
 PROC = Path("/proc")
+Key = tuple[int, int]
 _LINE = re.compile(r"morsel_(\w+):\t([0-9]{1,20})(?: kB)?")
 _NAME = re.compile(r"/memfd:(.*) \(deleted\)", re.DOTALL)
 _HOLDER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})", re.ASCII)
@@ -21,7 +23,10 @@ _HOLDER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})", re.ASCII)
 
 @dataclass(frozen=True)
 class Morsel:
-    """One of them. Sizes are in bytes. holders: PID:FD of each descriptor."""
+    """One of them. Sizes are in bytes. holders: PID:FD of each descriptor.
+
+    name: its path where it has one in a file system, else what it was called by who made it.
+    """
 
     name: str
     size: int
@@ -35,15 +40,44 @@ class Morsel:
 
 def found(proc: Path = PROC) -> list[Morsel]:
     """Return all that this user may see, the largest in memory first."""
-    all_: dict[tuple[int, int], Morsel] = {}
-    for pid in sorted(int(p.name) for p in proc.iterdir() if p.name.isdecimal()):
-        for key, morsel in _of_process(proc, pid):
-            before = all_[key].holders if key in all_ else ()
-            all_[key] = replace(morsel, holders=before + morsel.holders)
+    all_ = _held(proc)
+    for path in names.all_names(proc):
+        try:
+            key, morsel = _named(path, proc)
+        except Failure:
+            # Somebody else's, or removed meanwhile.
+            continue
+        holders = all_[key].holders if key in all_ else ()
+        all_[key] = replace(morsel, holders=holders)
     return sorted(all_.values(), key=lambda m: (-m.memory, m.inode))
 
 
-def _of_process(proc: Path, pid: int) -> Iterator[tuple[tuple[int, int], Morsel]]:
+def _held(proc: Path) -> dict[Key, Morsel]:
+    """Return those that processes have open, but for this one."""
+    all_: dict[Key, Morsel] = {}
+    for pid in sorted(int(p.name) for p in proc.iterdir() if p.name.isdecimal()):
+        if pid == os.getpid():
+            continue
+        for key, morsel in _of_process(proc, pid):
+            before = all_[key].holders if key in all_ else ()
+            all_[key] = replace(morsel, holders=before + morsel.holders)
+    return all_
+
+
+def _named(path: str, proc: Path) -> tuple[Key, Morsel]:
+    """Return the morsel of this name, without those who have it open."""
+    fd = names.opened(path, os.O_RDONLY)
+    try:
+        morsel = at(proc, os.getpid(), fd)
+        where = os.fstat(fd)
+    finally:
+        os.close(fd)
+    if morsel is None:
+        raise Failure(f"{path} is no morsel")
+    return (where.st_dev, where.st_ino), replace(morsel, name=path, holders=())
+
+
+def _of_process(proc: Path, pid: int) -> Iterator[tuple[Key, Morsel]]:
     folder = proc / str(pid) / "fdinfo"
     try:
         names = sorted((p.name for p in folder.iterdir() if p.name.isdecimal()), key=int)
@@ -86,12 +120,19 @@ def holder_of(text: str) -> tuple[int, int]:
     """Return the process and the descriptor of 'PID:FD'."""
     match = _HOLDER.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text}: name a morsel as PID:FD, as `ceasefire morsel list` shows it")
+        raise UsageError(
+            f"{text}: name a morsel as PID:FD, as `ceasefire morsel list` shows it, or by a path "
+            "that has a slash"
+        )
     return int(match[1]), int(match[2])
 
 
 def one(text: str, proc: Path = PROC) -> Morsel:
-    """Return the morsel that is named as PID:FD; raise Failure if there is none."""
+    """Return the morsel that is named as PID:FD or by a path; raise Failure if there is none."""
+    if names.is_path(text):
+        key, named = _named(text, proc)
+        held = _held(proc)
+        return replace(named, holders=held[key].holders if key in held else ())
     pid, fd = holder_of(text)
     try:
         morsel = at(proc, pid, fd)
@@ -105,7 +146,9 @@ def one(text: str, proc: Path = PROC) -> Morsel:
 
 
 def opened(text: str, proc: Path = PROC) -> int:
-    """Return a descriptor of our own that writes to the morsel named as PID:FD."""
+    """Return a descriptor of our own that writes to the morsel named as PID:FD or by a path."""
+    if names.is_path(text):
+        return names.opened(text, os.O_RDWR)
     one(text, proc)
     pid, fd = holder_of(text)
     try:
