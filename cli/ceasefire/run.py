@@ -5,8 +5,9 @@ Without --path and --exclude the kernel recycles for the program and all that it
 a preloaded library does, which statically linked programs do not load. With --latr munmap is lazy
 instead, of all kinds of memory: other CPUs catch up at their next ticks. With --sharers whatever
 takes a flush interrupts only CPUs that have used what is flushed, from the second thread on. --mode
-off runs the program without all of them, for comparison. The exit status is the program's; 77 when
-this kernel cannot do it, 126 and 127 as in a shell.
+off runs the program without all of them, for comparison. With --shared-tables, in any mode, a
+preloaded library makes large shared memory morsels. The exit status is the program's; 77 when this
+kernel cannot do it, 126 and 127 as in a shell.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import sys
 from ceasefire import modes
 from ceasefire.cmdline import add_command, command_of
 from ceasefire.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Unsupported, UsageError
-from ceasefire.launch import activation, prctl, preload
+from ceasefire.launch import activation, prctl, preload, shared
 from ceasefire.output import progress, say
 from ceasefire.text import quoted
 
@@ -52,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same as --mode abis: no flush for what no CPU can have",
     )
     activation.add_arguments(parser)
+    shared.add_arguments(parser)
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="say on standard error what treats the files"
     )
@@ -89,6 +91,8 @@ def main(args: argparse.Namespace) -> int:
         if modes.FPR in mode.mechanisms:
             require_reach(how, args, command[0])
         mode.require()
+        if args.shared_tables is not None:
+            shared.require(how, command[0])
     if args.verbose:
         progress(f"ceasefire run: {how.text}")
     if warning := activation.warning(command[0], mode.mechanisms):
@@ -131,12 +135,16 @@ def activation_of(args: argparse.Namespace, mode: modes.Mode) -> activation.Acti
     else:
         how = activation.without(args, mode.name, switch=prctl.available())
     # What starts it may have them itself.
-    return activation.of_process(
+    how = activation.of_process(
         how,
         lazy=lazy if lazy or prctl.lazy_available() else None,
         sharers=sharers if sharers or prctl.sharers_available() else None,
         abis=abis if abis or prctl.abis_available() else None,
     )
+    if args.shared_tables is None:
+        return how
+    least = shared.least_of(args.shared_tables)
+    return shared.added(how, least, os.environ.get("LD_PRELOAD", ""))
 
 
 def set_context(args: argparse.Namespace) -> None:

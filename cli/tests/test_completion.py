@@ -16,7 +16,7 @@ CASES: list[tuple[list[str], str, list[str]]] = [
     ([], "", NAMES),
     ([], "st", ["stat"]),
     (["run"], "--ma", ["--max-size"]),
-    (["run"], "--sh", ["--sharers"]),
+    (["run"], "--sh", ["--shared-tables", "--sharers"]),
     (["run", "--mode"], "sh", ["sharers"]),
     (["try"], "--sh", ["--sharers"]),
     (["enable", "--mode"], "la", ["latr"]),

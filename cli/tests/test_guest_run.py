@@ -22,6 +22,7 @@ Runner = Callable[..., "subprocess.CompletedProcess[str]"]
 LIMIT = 2400.0
 MAPPED = "/run/disk/0/mapped"
 SHARERS = "/sys/kernel/mm/ceasefire/sharers/enabled"
+MORSELS = "/sys/kernel/mm/ceasefire/morsel/enabled"
 # Asks for sharers while it has a second thread, and becomes the command.
 THREADED = """
 import os, sys, threading
@@ -123,6 +124,42 @@ def test_which_programs_and_mappings_have_what_they_ask_for(
     }
     found = shell(list(cases))
     assert dict(zip(cases, found, strict=True)) == cases
+
+
+def test_shared_memory_has_one_set_of_page_tables(root: Path, data: Path, tmp_path: Path) -> None:
+    """A program that shares memory with its children, unchanged; and where it cannot be morsels."""
+    program = tmp_path / "shares"
+    subprocess.run(["cc", data / "shares.c", "-o", program], check=True)
+    run = f"{root}/ceasefire run --mode off"
+    size = (64 << 20) + 1
+    limit = "/sys/kernel/mm/ceasefire/morsel/limit"
+    found = shell(
+        [
+            f"{program} {size}",
+            f"{run} --shared-tables -- {program} {size}",
+            f"{run} --shared-tables=65M -- {program} {size}",
+            f"read old <{limit}; echo 1000 >{limit}",
+            f"{run} --shared-tables -- {program} {size}",
+            f"echo $old >{limit}; echo never >{MORSELS}",
+            f"{run} --shared-tables -- {program} {size}",
+            f"{run} --force --shared-tables -- {program} {size}",
+            f"echo ask >{MORSELS}; cat /sys/kernel/mm/ceasefire/morsel/pages",
+        ]
+    )
+    plain, shared, too_small, _, no_room, _, off, forced, left = found
+    assert all(text.endswith(" 0") for text in (plain, shared, too_small, no_room, forced))
+    assert "/memfd:shared (deleted)" in shared and "morsel" not in plain
+    # 64 MiB of entries are 128 kB; the child of the morsel has none of them.
+    assert page_tables(plain) - page_tables(shared) >= 100, found
+    for text in (plain, too_small, no_room, forced):
+        assert "/dev/zero (deleted)" in text
+    assert off.endswith(" 77") and "morsels are switched off" in off
+    assert left.split()[0] == "0"
+
+
+def page_tables(text: str) -> int:
+    """Return the kB of page tables that a process has printed."""
+    return int(text.split("VmPTE:")[1].split(maxsplit=1)[0])
 
 
 def test_go_program_recycles(root: Path, data: Path, tmp_path: Path) -> None:

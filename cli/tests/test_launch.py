@@ -18,7 +18,7 @@ import pytest
 from ceasefire import modes
 from ceasefire.__main__ import main
 from ceasefire.errors import Unsupported, UsageError
-from ceasefire.launch import activation, executable, prctl, preload
+from ceasefire.launch import activation, executable, prctl, preload, shared
 
 ASAN = "libasan.so"
 # Sets up a seccomp filter that allows everything, and becomes the command.
@@ -458,3 +458,53 @@ def test_why_a_command_cannot_be_started(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     for name in ("./good", str(good), "sh", "/bin/true"):
         assert executable.missing(name) is None
+
+
+def test_shared_tables_take_the_library_in_any_mode(ceasefire: Runner, library: Path) -> None:
+    for mode in ("fpr", "off", "latr"):
+        done = ceasefire("run", "--mode", mode, "--shared-tables=16M", "--dry-run", "--", "true")
+        assert done.returncode == 0, done.stderr
+        assert f"CEASEFIRE_SHARED_TABLES={16 << 20}" in done.stdout
+        assert f"LD_PRELOAD={library}" in done.stdout and "CEASEFIRE_PATHS" not in done.stdout
+    both = ceasefire("run", "--path", "/a*", "--shared-tables", "--dry-run", "--", "true")
+    assert f"CEASEFIRE_SHARED_TABLES={8 << 20}" in both.stdout
+    assert "CEASEFIRE_PATHS=" in both.stdout and both.stdout.count(str(library)) == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "says"),
+    [("16", "such as 16M"), ("x", "not a size"), ("0M", "not a size")],
+)
+def test_size_of_shared_tables(size: str, says: str, ceasefire: Runner, library: Path) -> None:
+    done = ceasefire("run", f"--shared-tables={size}", "--dry-run", "--", "true")
+    assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_shared_tables_take_morsels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path
+) -> None:
+    how = shared.added(activation.Activation("no mapping is treated"), 1 << 23)
+    assert how.text == "no mapping is treated, shared memory is morsels"
+    monkeypatch.setattr(modes, "SYSFS", tmp_path)
+    with pytest.raises(Unsupported, match="no morsels"):
+        shared.require(how, "true")
+    (tmp_path / "morsel").mkdir()
+    (tmp_path / "morsel" / "enabled").write_text("[never] ask\n")
+    with pytest.raises(Unsupported, match="echo ask > "):
+        shared.require(how, "true")
+    (tmp_path / "morsel" / "enabled").write_text("never [ask]\n")
+    monkeypatch.setattr(preload, "filter_is_on", lambda: False)
+    shared.require(how, "true")
+    monkeypatch.setattr(preload, "filter_is_on", lambda: True)
+    with pytest.raises(Unsupported, match="seccomp"):
+        shared.require(how, "true")
+
+
+def test_shared_tables_of_a_static_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modes, "SYSFS", tmp_path)
+    monkeypatch.setattr(preload, "filter_is_on", lambda: False)
+    (tmp_path / "morsel").mkdir()
+    (tmp_path / "morsel" / "enabled").write_text("never [ask]\n")
+    program = build(tmp_path, "static", "-static")
+    with pytest.raises(UsageError, match="leave --shared-tables out"):
+        shared.require(activation.Activation(""), str(program))

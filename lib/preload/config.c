@@ -34,7 +34,7 @@ _Atomic(const struct config *) config_published;
 
 /* Variables of this library, and those of the tools, which are not ours. */
 static const char *const known[] = {
-	"PATHS", "EXCLUDE", "EXE", "VERBOSE", "STATS", "DISABLE",
+	"PATHS", "EXCLUDE", "EXE", "VERBOSE", "STATS", "DISABLE", "SHARED_TABLES",
 	"BUILD", "JOBS", "SOURCE",
 };
 
@@ -46,6 +46,7 @@ struct settings {
 	const char *verbose;
 	const char *stats;
 	const char *disable;
+	const char *shared;
 };
 
 /* Of @env, NULL when it is empty: the C library may not have started yet. */
@@ -68,6 +69,19 @@ static bool is_one(const char *value)
 static bool is_switch(const char *value)
 {
 	return !value || ((value[0] == '0' || value[0] == '1') && !value[1]);
+}
+
+/* Bytes, in decimal digits; 0: no such number. */
+static size_t bytes_of(const char *value)
+{
+	size_t bytes = 0;
+
+	for (; value && *value >= '0' && *value <= '9'; value++) {
+		if (bytes > SIZE_MAX / 10 - 9)
+			return 0;
+		bytes = bytes * 10 + (size_t)(*value - '0');
+	}
+	return value && !*value ? bytes : 0;
 }
 
 bool list_matches(const char *list, const char *string)
@@ -172,6 +186,9 @@ static void warn_about_values(const struct config *config,
 	if (!is_switch(env->disable))
 		warn(config, "CEASEFIRE_DISABLE is 0 or 1, not ", env->disable,
 		     strlen(env->disable));
+	if (env->shared && !config->shared)
+		warn(config, "CEASEFIRE_SHARED_TABLES is a number of bytes, not ",
+		     env->shared, strlen(env->shared));
 	for (list = config->paths; *list; list += strlen(list) + 1) {
 		if (!strchr("/*?[\\", list[0]))
 			warn(config,
@@ -214,6 +231,8 @@ static void say_start(const struct config *config, const struct settings *env)
 	if (config->active) {
 		line_text(&line, "MAP_FPR for files that match ");
 		line_name(&line, env->paths, strlen(env->paths));
+	} else if (config->windows) {
+		line_text(&line, "shared memory is morsels");
 	} else {
 		line_text(&line, "does nothing: ");
 		line_text(&line, is_one(env->disable) ? "CEASEFIRE_DISABLE=1" :
@@ -241,7 +260,8 @@ static void *new_counters(size_t size)
 
 static const struct config *build(const struct settings *env, size_t *size)
 {
-	size_t strings = strlen(env->paths) + 2;
+	size_t strings = (env->paths ? strlen(env->paths) : 0) + 2;
+	bool wanted = !is_one(env->disable);
 	struct config *config;
 	char *end;
 	long block;
@@ -264,16 +284,16 @@ static const struct config *build(const struct settings *env, size_t *size)
 	config->paths = (char *)(config + 1);
 	config->exclude = split((char *)(config + 1), env->paths);
 	end = split((char *)(uintptr_t)config->exclude, env->exclude);
-	config->active = !is_one(env->disable) &&
-			 exe_wanted(env, end, *size - (size_t)(end - (char *)config)) &&
-			 kernel_may_have_fpr();
+	config->shared = bytes_of(env->shared);
+	wanted = wanted && exe_wanted(env, end, *size - (size_t)(end - (char *)config));
+	config->active = wanted && env->paths && kernel_may_have_fpr();
 	if (!*config->exclude) {
 		for (const char *p = config->paths; *p; p += strlen(p) + 1)
 			config->every_path |= glob_matches_everything(p);
 	}
-	if (config->active)
+	if (config->active || (wanted && config->shared))
 		config->windows = new_counters(WINDOWS_SIZE);
-	config->active = config->windows != NULL;
+	config->active = config->active && config->windows;
 	if (config->active && is_one(env->stats))
 		config->stats = new_counters(sizeof(struct stats));
 	config->watched = config->active &&
@@ -291,10 +311,11 @@ static const struct config *read_from(char **env)
 		.verbose = get(env, "CEASEFIRE_VERBOSE"),
 		.stats = get(env, "CEASEFIRE_STATS"),
 		.disable = get(env, "CEASEFIRE_DISABLE"),
+		.shared = get(env, "CEASEFIRE_SHARED_TABLES"),
 	};
 	size_t size;
 
-	if (set.paths && !getauxval(AT_SECURE) && !sandbox_ahead() &&
+	if ((set.paths || set.shared) && !getauxval(AT_SECURE) && !sandbox_ahead() &&
 	    !sandbox_inherited())
 		config = build(&set, &size);
 

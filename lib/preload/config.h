@@ -23,14 +23,15 @@ enum verbosity {
  * other with an empty one at the end.
  */
 struct config {
-	bool active;		/* false: every mmap() goes through untouched */
+	bool active;		/* files may be mapped with the flag */
 	bool every_path;	/* no file need be looked up */
 	bool watched;		/* mappings are counted or reported */
+	size_t shared;		/* bytes from which shared memory is morsels; 0: never */
 	enum verbosity verbose;
 	const char *paths;
 	const char *exclude;
 	struct stats *stats;	/* NULL: not asked for */
-	struct window *windows;	/* never NULL when active */
+	struct window *windows;	/* NULL: every mmap() goes through untouched */
 	struct output_target output;
 };
 

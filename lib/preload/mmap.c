@@ -3,8 +3,8 @@
  * mmap.c - mmap() and mmap64() with MAP_FPR for chosen files
  *
  * What: the symbols that libceasefire-preload.so puts before the C library's to
- *       add the flag (those in sandbox.c add nothing). See
- *       libceasefire-preload(7).
+ *       add the flag (those in sandbox.c add nothing, for those in shared.c see
+ *       there). See libceasefire-preload(7).
  * Who:  any program, through LD_PRELOAD.
  *
  * The program must not notice: same errors, same errno, no lock, no heap, no
@@ -21,6 +21,7 @@
 
 #include "config.h"
 #include "rawsys.h"
+#include "shared.h"
 
 #include "../include/ceasefire.h"
 
@@ -199,7 +200,9 @@ map_with_care(const struct config *config, void *addr, size_t length, int prot,
 	enum verdict verdict = OTHER_PATH;
 	long result = -EINVAL;
 
-	if (!suitable(addr, flags, fd))
+	if (shared_wanted(config, addr, length, prot, flags))
+		result = shared_map(config, length, prot, flags);
+	if (!config->active || !suitable(addr, flags, fd))
 		verdict = UNSUITABLE;
 	else if (config->every_path || file_wanted(config, fd))
 		verdict = ADD;
@@ -223,7 +226,7 @@ EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd,
 	long result;
 	void *p;
 
-	if (config->active)
+	if (config->windows)
 		window = window_open(config->windows);
 	if (!window)
 		return finish(raw_mmap(addr, length, prot, flags, fd, offset));

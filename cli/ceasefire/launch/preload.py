@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The environment that makes a program's file mappings use FPR through the preload library."""
+"""The environment in which the preload library lets file mappings of a program use FPR, and makes
+its shared memory morsels.
+"""
 
 import re
 from collections.abc import Sequence
@@ -25,17 +27,29 @@ def variables(
     for text in (*globs, *excludes):
         if ":" in text or not text:
             raise UsageError(f"'{text}': a glob is not empty and has no colon; use ? in its place")
-    if re.search(r"[\s:]", str(library)):
-        raise UsageError(f"{library}: the loader takes no preload library with a space or a colon")
-    libraries = re.findall(r"[^\s:]+", inherited_preload)
-    libraries.insert(1 if asan_first(inherited_preload) else 0, str(library))
     values = {
         "CEASEFIRE_PATHS": ":".join(globs) if globs else "*",
-        "LD_PRELOAD": ":".join(libraries),
+        "LD_PRELOAD": _preloaded(library, inherited_preload),
     }
     if excludes:
         values["CEASEFIRE_EXCLUDE"] = ":".join(excludes)
     return values
+
+
+def shared_tables(library: Path, least: int, inherited_preload: str = "") -> dict[str, str]:
+    """Return the variables that make shared memory of least bytes and more morsels."""
+    return {
+        "CEASEFIRE_SHARED_TABLES": str(least),
+        "LD_PRELOAD": _preloaded(library, inherited_preload),
+    }
+
+
+def _preloaded(library: Path, inherited: str) -> str:
+    if re.search(r"[\s:]", str(library)):
+        raise UsageError(f"{library}: the loader takes no preload library with a space or a colon")
+    libraries = re.findall(r"[^\s:]+", inherited)
+    libraries.insert(1 if asan_first(inherited) else 0, str(library))
+    return ":".join(libraries)
 
 
 def require_library() -> Path:
