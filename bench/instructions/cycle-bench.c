@@ -36,7 +36,7 @@
 
 #define PAGE 4096UL
 #define FILE_PAGES 1024UL
-#define MAX_CASES 16
+#define MAX_CASES 18
 #define SKIP_LOCAL "/sys/kernel/debug/ceasefire/skip_local"
 
 enum variant {
@@ -170,16 +170,18 @@ static struct test tests[MAX_CASES] = {
 	{ "mmap-read-munmap-1", map_read_unmap, 1, true, NULL },
 	{ "mmap-read-munmap-4", map_read_unmap, 4, true, NULL },
 	{ "mmap-read-munmap-16", map_read_unmap, 16, true, NULL },
+	{ "mmap-read-munmap-512", map_read_unmap, 512, true, NULL },
 	{ "mmap-munmap", map_unmap, 1, true, NULL },
 	{ "mmap-write-munmap-1", map_write_unmap, 1, true, NULL },
 	{ "mmap-write-munmap-16", map_write_unmap, 16, true, NULL },
+	{ "mmap-write-munmap-512", map_write_unmap, 512, true, NULL },
 	{ "page-fault", page_fault, 1, false, NULL },
 	{ "write-null", write_null, 0, false, NULL },
 	{ "write-file", write_file, 0, false, NULL },
 };
 
 /* Those above, and those that are added for --program. */
-#define LOOPS 9
+#define LOOPS 11
 static size_t nr_tests = LOOPS;
 
 struct options {

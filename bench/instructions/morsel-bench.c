@@ -9,6 +9,8 @@
  *       take        memory is taken from an object, by one call for each SIZE
  *                   of it; beside it MADV_REMOVE and holes in shared memory,
  *                   and MADV_DONTNEED of anonymous memory
+ *       call        one that leaves it to others to free the memory: cuts and
+ *                   the flush, and nothing of what follows
  *       wait        nothing but the wait that is a part of `take`
  *       What a call leaves to others (RCU, workers) belongs to it: `take` ends
  *       SETTLE_NS after the calls, when tables that were cut have been freed.
@@ -27,6 +29,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -108,10 +111,10 @@ static void read_byte(const char *at)
 }
 
 static void for_morsel(int fd, unsigned long request, unsigned long offset,
-		       unsigned long length)
+		       unsigned long length, unsigned int flags)
 {
 	struct morsel_range range = { offset, length };
-	struct morsel_vec vec = { .ranges = (uintptr_t)&range, .nr = 1 };
+	struct morsel_vec vec = { .ranges = (uintptr_t)&range, .nr = 1, .flags = flags };
 
 	if (ioctl(fd, request, &vec))
 		die_errno("range of a morsel");
@@ -147,7 +150,7 @@ static struct area area_of(const struct variant *v, unsigned long size)
 	if (v->faults)
 		touch_all(area.at, size);
 	else if (v->kind == MORSEL)
-		for_morsel(area.fd, MORSEL_IOC_POPULATE, 0, size);
+		for_morsel(area.fd, MORSEL_IOC_POPULATE, 0, size, 0);
 	else if (madvise(area.at, size, MADV_POPULATE_WRITE))
 		die_errno("MADV_POPULATE_WRITE");
 	/* A morsel that was populated is not linked yet. */
@@ -170,7 +173,7 @@ static void take(const struct variant *v, const struct area *area,
 
 	switch (v->kind) {
 	case MORSEL:
-		for_morsel(area->fd, MORSEL_IOC_DEPOPULATE, offset, length);
+		for_morsel(area->fd, MORSEL_IOC_DEPOPULATE, offset, length, 0);
 		break;
 	case SHM_REMOVE:
 		err = madvise(area->at + offset, length, MADV_REMOVE);
@@ -266,6 +269,31 @@ static void measure_take(unsigned long size, unsigned int repeat)
 	print("wait", "-", size, 1, 0, repeat);
 }
 
+/* Before all others, or as one of them. */
+static void set_first(bool first)
+{
+	struct sched_param param = { .sched_priority = first };
+
+	if (sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &param))
+		die_errno("sched_setscheduler");
+}
+
+static void measure_call(unsigned long size, unsigned int repeat)
+{
+	struct area area = area_of(&variants[0], size < 2 * MIB ? 2 * MIB : size);
+
+	/* Those who free do not run on this CPU before it is over. */
+	set_first(true);
+	MARK();
+	for_morsel(area.fd, MORSEL_IOC_DEPOPULATE, 0, size, MORSEL_ASYNC);
+	MARK();
+	set_first(false);
+	if (fsync(area.fd))
+		die_errno("fsync");
+	print("call", "morsel-async", size, 1, 0, repeat);
+	drop(&area);
+}
+
 static void measure_map(unsigned long size, unsigned int repeat)
 {
 	for (int kind = MORSEL; kind <= SHM_REMOVE; kind++) {
@@ -294,7 +322,7 @@ static void measure_sparse(unsigned long size, unsigned int repeat)
 	unsigned long before;
 	char *at;
 
-	for_morsel(fd, MORSEL_IOC_POPULATE, 0, PAGE);
+	for_morsel(fd, MORSEL_IOC_POPULATE, 0, PAGE, 0);
 	MARK();
 	at = map(fd, size, MAP_SHARED);
 	MARK();
@@ -361,6 +389,7 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
 			if (pieces[i] > options.largest)
 				break;
+			measure_call(pieces[i], repeat);
 			measure_take(pieces[i], repeat);
 			if (pieces[i] >= 2 * MIB)
 				measure_map(pieces[i], repeat);

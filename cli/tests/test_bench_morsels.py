@@ -75,3 +75,20 @@ def test_all_rows_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     verb.print_rows(rows_of(line("map", "shm", 1 << 21, 371749.0)))
     shown = capsys.readouterr().out.splitlines()[-1]
     assert shown.split() == ["map", "2,097,152", "shm", "371,749", "0.0", "%"]
+
+
+@pytest.mark.parametrize(
+    ("size", "cost", "good"),
+    [
+        (4096, 4100, True),
+        (4096, 4101, False),
+        # 128 pages, one table, and 512 tables.
+        (1 << 19, 16_800, True),
+        (1 << 19, 16_801, False),
+        (1 << 21, 4101, False),
+        (1 << 30, 55_200, True),
+    ],
+)
+def test_a_call_alone_is_so_much_for_each_cut(size: int, cost: float, good: bool) -> None:
+    found = morsels.missed(rows_of(line("call", "morsel-async", size, cost)))
+    assert (not found) == good and all("must be" in text for text in found)

@@ -8,7 +8,7 @@ idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast 
 beside-cost that a program is as fast beside one that uses FPR as beside one that does not.
 sharers-cost counts what page tables of each CPU's own cost that CPU, morsels what morsels take
 beside other shared memory. morsel-shootdowns counts who is interrupted when scattered pages of a
-morsel are taken.
+morsel are taken, postgres what one set of page tables for shared buffers is worth.
 bound checks for how long what a lazy process unmaps can be used, and how much memory waits.
 report shows results again; keep makes them small enough for the repository.
 
@@ -28,6 +28,7 @@ from ceasefire.bench.verbs import (
     keep,
     morsels,
     munmap,
+    postgres,
     run,
     sharers,
     show,
@@ -89,6 +90,11 @@ KINDS = {
         vectors.add_arguments,
         vectors.main,
         "who is interrupted when scattered pages of a morsel are taken",
+    ),
+    "postgres": Kind(
+        postgres.add_arguments,
+        postgres.main,
+        "PostgreSQL with one set of page tables for its shared buffers",
     ),
     "bound": Kind(
         bound.add_arguments,

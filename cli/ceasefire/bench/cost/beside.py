@@ -21,7 +21,8 @@ from ceasefire.vm.command import DISK_DIR
 # Cycles that are counted with another CPU, too.
 SKIP_CASES = (
     *("mmap-read-munmap-1", "mmap-read-munmap-4", "mmap-read-munmap-16", "mmap-munmap"),
-    *("mmap-write-munmap-1", "mmap-write-munmap-16"),
+    *("mmap-read-munmap-512", "mmap-write-munmap-1", "mmap-write-munmap-16"),
+    "mmap-write-munmap-512",
 )
 # What their mode is called, after the mechanism.
 SKIPPED = "{}, skip"

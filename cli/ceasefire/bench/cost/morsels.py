@@ -20,6 +20,9 @@ from ceasefire.errors import Failure
 from ceasefire.output import progress
 
 MORSEL = "morsel"
+CALL = "call"
+# Of a call that leaves it to others to free the memory: so many, and for each entry that is cut.
+CALL_MOST, CUT_MOST = 4000, 100
 # A GiB of pages, of morsels or of something else, and what the guest itself needs.
 _MEMORY = "3G"
 _CPUS = 1
@@ -122,11 +125,20 @@ def rows_of(samples: Iterable[Sample]) -> list[Row]:
     return rows
 
 
+def cuts(size: int) -> int:
+    """Return how many entries are cut for so many bytes: those of page tables, or else of pages."""
+    table = 512 * 4 * KIB
+    return size // table if size >= table else size // (4 * KIB)
+
+
 def missed(rows: Iterable[Row]) -> list[str]:
     """Return what takes more than it may, a line each."""
     costs = {(row.case, row.size, row.mode): row.cost for row in rows}
     lines = []
     for (case, size, mode), cost in costs.items():
+        most = CALL_MOST + CUT_MOST * cuts(size)
+        if case == CALL and cost > most:
+            lines.append(f"{case} of {size:,} bytes: {cost:,.0f} instructions, must be {most:,}")
         for limit in LIMITS.get(case, ()):
             other = costs.get((case, size, limit.other))
             if mode != limit.mode or other is None or not limit.least <= size <= limit.most:
