@@ -177,12 +177,12 @@ def test_what_runs_at_the_same_time() -> None:
     assert names == ["build/x beside", "x/b0 beside"]
     found.over(build)
     assert found._next() == (2, spare[0])
-    # Two builds run at a time, before all others.
-    builds = [job("", name=f"build/{n}", lane="beside") for n in range(3)]
+    # Three builds run at a time, before all others.
+    builds = [job("", name=f"build/{n}", lane="beside") for n in range(4)]
     found, names = places([*guests, *beside, *builds])
-    assert names == ["build/0 beside", "build/1 beside"]
+    assert names == ["build/0 beside", "build/1 beside", "build/2 beside"]
     found.over(builds[0])
-    assert found._next() == (7, builds[2])
+    assert found._next() == (8, builds[3])
 
 
 def test_error_of_the_other_lane_ends_a_wait() -> None:

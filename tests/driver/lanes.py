@@ -6,7 +6,8 @@ times as long as alone, they take twice as long, and cases find nothing to attac
 the lane of guests runs alone. Jobs of the lane beside run two at a time, when no job of the lane of
 guests can begin, and one of the lane waits as a third: its guest sleeps most of the time.
 
-Builds come first, two at a time: each has long steps that keep one CPU busy.
+Builds come first, three at a time: each has long steps that keep one CPU busy, and the kernels wait
+for one another until their tree is made.
 
 Attacks also wait a lot, and a guest boots on one CPU. That time is for the lane spare: jobs that
 boot no guest. While jobs of guests are left two of them run beside whatever runs but a build, and
@@ -33,6 +34,7 @@ _POLL = 0.5
 # One job of guests and two in the time that it leaves, or two jobs and one that waits.
 _SPARE = 2
 _BESIDE = 2
+_BUILDS = 3
 _WORKERS = 3
 
 
@@ -72,7 +74,7 @@ class Lanes:
         if any(job.builds for job in self._not_ended()):
             first["spare"] = None
             build = next((place for place in ready if place[1].builds), None)
-            if build and len(self._running) < _BESIDE and all(j.builds for j in self._running):
+            if build and len(self._running) < _BUILDS and all(j.builds for j in self._running):
                 return build
         if self._guests_left():
             if first["guests"] and len(self._running) == running["spare"]:
