@@ -197,10 +197,10 @@ def test_icount_and_a_working_directory_that_virtme_hides() -> None:
         folder.rmdir()
 
 
-def test_verbs_in_a_guest(root: Path) -> None:
-    program = f"{root}/ceasefire"
+def test_verbs_in_a_guest(root: Path, started: str) -> None:
+    program = started
     out = shell(
-        f"{program} run --path 'a*' -- printenv CEASEFIRE_PATHS && "
+        f"{root}/ceasefire run --path 'a*' -- printenv CEASEFIRE_PATHS && "
         f"{program} stat --json -- true 2>&1 && "
         f"{program} stat -p 1 && {program} stat -I 100 -n 2 --json && {program} doctor"
     )

@@ -59,9 +59,9 @@ def shell(lines: list[str]) -> list[str]:
 
 
 def test_which_programs_and_mappings_have_what_they_ask_for(
-    root: Path, data: Path, program: Path
+    root: Path, started: str, data: Path, program: Path
 ) -> None:
-    run = f"{root}/ceasefire run"
+    run = f"{started} run"
     dynamic = program.with_name("dynamic")
     subprocess.run(["cc", data / "recycles.c", "-o", dynamic], check=True)
     setuid = "/run/disk/0/setuid"
@@ -73,7 +73,7 @@ def test_which_programs_and_mappings_have_what_they_ask_for(
         # Nobody has used it yet.
         "cat /sys/kernel/mm/ceasefire/fpr/tag_bytes": "0\n 0",
         f"{program} {MAPPED} 8192": "plain\n 0",
-        f"{run} -- {program} {MAPPED} 8192": "recycles\n 0",
+        f"{root}/ceasefire run -- {program} {MAPPED} 8192": "recycles\n 0",
         f"{run} -v -- {program} {MAPPED} 8192": (
             "ceasefire run: the kernel treats the mappings of all files\nrecycles\n 0"
         ),
@@ -126,11 +126,11 @@ def test_which_programs_and_mappings_have_what_they_ask_for(
     assert dict(zip(cases, found, strict=True)) == cases
 
 
-def test_shared_memory_has_one_set_of_page_tables(root: Path, data: Path, tmp_path: Path) -> None:
+def test_shared_memory_has_one_set_of_page_tables(started: str, data: Path, tmp_path: Path) -> None:
     """A program that shares memory with its children, unchanged; and where it cannot be morsels."""
     program = tmp_path / "shares"
     subprocess.run(["cc", data / "shares.c", "-o", program], check=True)
-    run = f"{root}/ceasefire run --mode off"
+    run = f"{started} run --mode off"
     size = (64 << 20) + 1
     limit = "/sys/kernel/mm/ceasefire/morsel/limit"
     found = shell(

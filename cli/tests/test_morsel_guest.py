@@ -2,7 +2,6 @@
 """`ceasefire morsel` on a kernel that has them."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,18 +12,18 @@ pytestmark = pytest.mark.guest
 
 LIMIT = 1200.0
 SCRIPT = r"""
-C="$CEASEFIRE morsel"
+export C="$CEASEFIRE morsel"
 $C create --populate pool 8M -- sh -c '
-  $0 morsel stat --json $$:$MORSEL_FD
-  $0 morsel depopulate $$:$MORSEL_FD 0:1M 4M:512K
-  $0 morsel populate $$:$MORSEL_FD 0:4K
-  $0 morsel list --json
-  $0 morsel depopulate --async $$:$MORSEL_FD 6M:1M; sync /proc/$$/fd/$MORSEL_FD
-  $0 morsel stat --json $$:$MORSEL_FD
-  $0 morsel populate $$:$MORSEL_FD 8M:4K; echo "behind $?"
-  $0 morsel destroy $$:$MORSEL_FD; $0 morsel destroy $$:$MORSEL_FD; echo "twice $?"
+  $C stat --json $$:$MORSEL_FD
+  $C depopulate $$:$MORSEL_FD 0:1M 4M:512K
+  $C populate $$:$MORSEL_FD 0:4K
+  $C list --json
+  $C depopulate --async $$:$MORSEL_FD 6M:1M; sync /proc/$$/fd/$MORSEL_FD
+  $C stat --json $$:$MORSEL_FD
+  $C populate $$:$MORSEL_FD 8M:4K; echo "behind $?"
+  $C destroy $$:$MORSEL_FD; $C destroy $$:$MORSEL_FD; echo "twice $?"
   exec 9</proc/$$/fd/$MORSEL_FD
-' $CEASEFIRE
+'
 echo "ended $?"
 $C create pool 1024M --unit 2M -- true; echo "option behind $?"
 $C create --unit 2M pool 1024M -- true; echo "units $?"
@@ -46,11 +45,10 @@ umount /run/morsels; echo "unmounted $?"
 
 
 @pytest.fixture(scope="module")
-def lines() -> list[str]:
+def lines(started: str) -> list[str]:
     """Run everything in one guest and return what it printed."""
-    root = Path(__file__).resolve().parents[2]
     spec = GuestSpec(timeout=LIMIT, environment=(("CEASEFIRE_BUILD", str(build_dir())),))
-    script = f"exec 2>&1\nCEASEFIRE={root}/ceasefire\n{SCRIPT}"
+    script = f'exec 2>&1\nCEASEFIRE="{started}"\n{SCRIPT}'
     result = run_guest(spec, ["sh", "-c", script], name="test-morsel")
     assert result.check() == 0, result.stderr.decode()
     return result.stdout.decode().splitlines()

@@ -47,7 +47,7 @@ def test_every_recipe_is_known(root: Path) -> None:
 
 @pytest.mark.guest
 @pytest.mark.traced
-def test_recipes_of_perf(root: Path, data: Path, tmp_path: Path) -> None:
+def test_recipes_of_perf(root: Path, started: str, data: Path, tmp_path: Path) -> None:
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed")
     program = build(data / "shootdowns.c", tmp_path / "shootdowns")
@@ -55,7 +55,7 @@ def test_recipes_of_perf(root: Path, data: Path, tmp_path: Path) -> None:
     short = f"while [ ! -e /run/over ]; do {program} {MAPPED} file=20 dirty=10 >/dev/null; done"
     # One each: what nobody else holds needs no skip in a process that has both.
     loads = [
-        f"{root}/ceasefire run --mode {mode} -- sh -c {shlex.quote(short)} &"
+        f"{started} run --mode {mode} -- sh -c {shlex.quote(short)} &"
         for mode in ("fpr", "sharers")
     ]
     script = [

@@ -79,14 +79,13 @@ ls /sys/kernel/tracing/instances
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def lines(tmp_path_factory: pytest.TempPathFactory, started: str) -> list[str]:
     """Run everything in one guest and return what it printed."""
-    root = Path(__file__).resolve().parents[2]
     source = Path(__file__).with_name("data") / "shootdowns.c"
     program = build(source, tmp_path_factory.mktemp("record") / "shootdowns")
     words = " ".join(f"{name}={count}" for name, count in COUNTS.items())
     script = (
-        f"CEASEFIRE={root}/ceasefire\nMAPPED={MAPPED}\n"
+        f'CEASEFIRE="{started}"\nMAPPED={MAPPED}\n'
         f"NEARLY_ALL={NEARLY_ALL}\nROUNDS={ROUNDS}\nMOST_ROUNDS={MOST_ROUNDS}\n"
         f'PROGRAM="{program} {MAPPED} {words}"\nWARM_UP="{program} {MAPPED} file=20"\n{SCRIPT}'
     )

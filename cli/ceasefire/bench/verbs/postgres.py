@@ -66,7 +66,11 @@ def print_samples(samples: Iterable[Sample]) -> list[str]:
         of_way = middle[way]
         cells.append([way, f"{of_way[TABLES]:,.0f}", of_buffers, f"{of_way[FAULTS]:,.0f}", rate])
     columns = ("way", "tables, kB", "of buffers", "faults", "transactions")
-    print_table(columns, cells, title="page tables and minor faults of 16 connections, transactions to plain")
+    print_table(
+        columns,
+        cells,
+        title="page tables and minor faults of 16 connections, transactions to plain",
+    )
     missed = []
     if tables[SHARED] > MOST_TABLES * tables[PLAIN]:
         missed.append(f"page tables of the buffers are more than {MOST_TABLES:.0%}")
