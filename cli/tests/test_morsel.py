@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ceasefire import modes
 from ceasefire.__main__ import main
 from ceasefire.errors import Failure, UsageError
 from ceasefire.morsel import abi, cli, names, objects
@@ -74,7 +75,15 @@ def test_one_is_named_by_its_descriptor(proc: Path) -> None:
             objects.one(text, proc)
 
 
-def test_one_is_named_by_its_path(tmp_path: Path) -> None:
+@pytest.fixture
+def with_morsels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kernel have morsels, as far as sysfs says."""
+    monkeypatch.setattr(modes, "SYSFS", tmp_path / "sysfs")
+    (tmp_path / "sysfs" / "morsel").mkdir(parents=True)
+    (tmp_path / "sysfs" / "morsel" / "enabled").write_text("never [ask]\n")
+
+
+def test_one_is_named_by_its_path(tmp_path: Path, with_morsels: None) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"x")
     with pytest.raises(Failure, match="is no morsel: "):
@@ -94,20 +103,37 @@ def test_mounts_are_found_whatever_they_are_called(tmp_path: Path) -> None:
         "31 1 0:30 / /run/two\\040words\\134 rw shared:5 - morsel none rw,mode=1777\n"
         "32 1 0:31 / /run/morsel rw - tmpfs morsel rw\n"
     )
-    assert names.mounts(tmp_path) == ["/run/two words\\"]
+    assert names.mounts(tmp_path) == {"/run/two words\\": os.makedev(0, 30)}
 
 
 def test_among_other_files_nothing_is_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, with_morsels: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["morsel", "create", f"{tmp_path}/pool", "4M"]) == 1
-    error = capsys.readouterr().err
-    assert "in no file system of morsels: mount one" in error and error.count("\n") == 1
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "pool").write_bytes(b"kept")
-    assert main(["morsel", "create", f"{tmp_path}/pool", "4M"]) == 1
+    folder = tmp_path / "other"
+    folder.mkdir()
+    for place in (folder, Path("/proc")):
+        assert main(["morsel", "create", f"{place}/pool", "4M"]) == 1
+        error = capsys.readouterr().err
+        assert "in no file system of morsels: mount one" in error and error.count("\n") == 1
+    assert main(["morsel", "create", "/nosuch/pool", "4M"]) == 1
+    assert "no such folder: mount one" in capsys.readouterr().err
+    assert not list(folder.iterdir())
+    (folder / "pool").write_bytes(b"kept")
+    assert main(["morsel", "create", f"{folder}/pool", "4M"]) == 1
     assert "there is something with this name" in capsys.readouterr().err
-    assert (tmp_path / "pool").read_bytes() == b"kept"
+    assert (folder / "pool").read_bytes() == b"kept"
+    # What cannot be run is said before anything is made.
+    assert main(["morsel", "create", f"{folder}/new", "4M", "--", "/nosuch/command"]) == 127
+    assert "command not found" in capsys.readouterr().err
+
+
+def test_names_need_a_kernel_with_morsels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(modes, "SYSFS", tmp_path)
+    for words in (["create", "/run/morsel/pool", "4M"], ["stat", "/run/morsel/pool"]):
+        assert main(["morsel", *words]) == 77
+        assert "no morsels: see `ceasefire doctor`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -138,7 +164,6 @@ def test_ranges() -> None:
         (["create", "pool", "64M"], 2, "the command is missing"),
         (["create", "pool", "0", "--", "true"], 2, "of no use"),
         (["create", "--unit", "3M", "pool", "64M", "--", "true"], 2, "2M, 1G or 512G"),
-        (["create", "/nosuch/pool", "64M"], 1, "no such folder: mount one"),
         (["create", "/nosuch/pool", "64M", "--mode", "660"], 2, "options come before the name"),
         (["create", "--mode", "rw", "/nosuch/pool", "64M"], 2, "write it like 660"),
         (["create", "--mode", "660", "pool", "64M", "--", "true"], 2, "no path, so no mode"),

@@ -28,7 +28,7 @@ static const struct message {
 	  "that is a multiple of it, and a name of at most 249 bytes" },
 	{ BIT(CREATE), EFBIG,
 	  "a morsel has at most 511 units: take a larger unit, or none, and the kernel chooses" },
-	{ BIT(CREATE), EOPNOTSUPP,
+	{ BIT(CREATE) | BIT(OPEN), EOPNOTSUPP,
 	  "this machine cannot have such morsels: they need page tables of their own, which Xen PV does "
 	  "not give, and larger units need page tables of more levels" },
 	{ BIT(OPEN), EPERM,
@@ -37,11 +37,11 @@ static const struct message {
 	  "it is no morsel, or there is no such unit or flag: give a path in a file system of morsels, as "
 	  "made by `mount -t morsel morsel DIR`" },
 	{ BIT(OPEN), EACCES,
-	  "it is somebody else's: ask for reading only, or have its owner change its mode" },
+	  "it, or its folder, is somebody else's: open it for reading only, or have the owner change the mode" },
 	{ BIT(OPEN), EEXIST,
 	  "there is something with this name: open it, or remove it first" },
 	{ BIT(OPEN), ENOENT,
-	  "there is no such name or folder: make it with morsel_create_at()" },
+	  "there is no such morsel or folder: see where `mount -t morsel` has put them" },
 	{ BIT(OPEN), EFBIG,
 	  "a morsel has at most 511 units: take a larger unit, or none, and the kernel chooses" },
 	{ BIT(MAP), EINVAL,

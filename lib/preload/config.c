@@ -232,7 +232,12 @@ static void say_start(const struct config *config, const struct settings *env)
 		line_text(&line, "MAP_FPR for files that match ");
 		line_name(&line, env->paths, strlen(env->paths));
 	} else if (config->windows) {
-		line_text(&line, "shared memory is morsels");
+		line_text(&line, "shared memory is morsels, where the kernel has them");
+	} else if (!env->paths) {
+		line_text(&line, "does nothing: ");
+		line_text(&line, is_one(env->disable) ? "CEASEFIRE_DISABLE=1" :
+			  config->shared ? "CEASEFIRE_EXE does not match" :
+			  "CEASEFIRE_SHARED_TABLES is no number");
 	} else {
 		line_text(&line, "does nothing: ");
 		line_text(&line, is_one(env->disable) ? "CEASEFIRE_DISABLE=1" :

@@ -212,6 +212,8 @@ map_with_care(const struct config *config, void *addr, size_t length, int prot,
 				  offset);
 	if (RAW_IS_ERROR(result))
 		result = raw_mmap(addr, length, prot, flags, fd, offset);
+	if (flags & MAP_FIXED && !RAW_IS_ERROR(result))
+		shared_replaced(addr, length);
 	if (config->watched && !(flags & MAP_ANONYMOUS))
 		report(config, verdict, length, fd, RAW_IS_ERROR(result));
 	return finish(result);
@@ -228,8 +230,12 @@ EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd,
 
 	if (config->windows)
 		window = window_open(config->windows);
-	if (!window)
-		return finish(raw_mmap(addr, length, prot, flags, fd, offset));
+	if (!window) {
+		result = raw_mmap(addr, length, prot, flags, fd, offset);
+		if (unlikely(flags & MAP_FIXED) && !RAW_IS_ERROR(result))
+			shared_replaced(addr, length);
+		return finish(result);
+	}
 
 	if (!config->every_path || config->watched ||
 	    !suitable(addr, flags, fd)) {

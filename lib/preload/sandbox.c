@@ -109,7 +109,7 @@ static void enter(bool all_threads)
 	struct line line;
 
 	/* Who has not read the settings yet will see the mark. */
-	if (!config || !config->active)
+	if (!config || !config->windows)
 		return;
 	if (all_threads)
 		wait_for_windows(config->windows);

@@ -9,9 +9,9 @@
  * Who:  mmap.c, for mappings; any program calls munmap() and mprotect().
  *
  * What cannot be a morsel is mapped as ever. A mapping is noted in a table without a lock: a slot
- * is FREE, BUSY while one thread fills or empties it, or has the address. munmap() makes it BUSY
- * before it asks the kernel, since the address may belong to another mapping as soon as that has
- * answered. A child that was forked meanwhile has a slot that stays BUSY, and nobody in it who knows
+ * is FREE, BUSY while one thread fills or empties it, or has the address. munmap() makes all that
+ * lie in its range BUSY before it asks the kernel, since an address may belong to another mapping as
+ * soon as that has answered; MAP_FIXED frees those that it has replaced. A child that was forked meanwhile has a slot that stays BUSY, and nobody in it who knows
  * the address.
  */
 #undef _FILE_OFFSET_BITS
@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -96,11 +97,30 @@ static size_t number_of(const char *path)
 	return value;
 }
 
-/* An access beyond the limit of all morsels would get SIGBUS. */
+/* Bytes of what is mapped already, and may have no pages yet. */
+static size_t promised(void)
+{
+	size_t sum = 0;
+
+	for (unsigned int i = 0; i < SLOTS; i++)
+		if (atomic_load(&slots[i].start) > SLOT_BUSY)
+			sum += slots[i].length;
+	return sum;
+}
+
+/*
+ * An access beyond the limit of all morsels would get SIGBUS. Files may not be larger than
+ * RLIMIT_FSIZE, which other shared memory does not know.
+ */
 static bool is_room(size_t length)
 {
 	size_t limit = number_of(MORSELS "limit"), pages = number_of(MORSELS "pages");
+	size_t ahead = promised() / PAGE_SIZE;
+	struct rlimit file;
 
+	if (raw4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&file) || file.rlim_cur < length)
+		return false;
+	pages = pages > ahead ? pages : ahead;
 	return pages < limit && length / PAGE_SIZE <= limit - pages;
 }
 
@@ -132,10 +152,8 @@ static long map_new(struct slot *slot, int prot, int flags)
 	if (RAW_IS_ERROR(fd))
 		return fd;
 	slot->mapped = round_up(slot->length, unit);
-	start = raw_mmap(NULL, slot->mapped, prot, MAP_SHARED, (int)fd, 0);
-	/* It is a wish, as it is of mmap(). */
-	if (!RAW_IS_ERROR(start) && flags & MAP_POPULATE)
-		raw4(SYS_fallocate, fd, 0, 0, (long)slot->length);
+	start = raw_mmap(NULL, slot->mapped, prot, MAP_SHARED | (flags & MAP_POPULATE), (int)fd,
+			 0);
 	raw_close((int)fd);
 	return start;
 }
@@ -145,8 +163,9 @@ bool shared_wanted(const struct config *config, const void *addr, size_t length,
 {
 	const int wanted = MAP_SHARED | MAP_ANONYMOUS;
 
+	/* What cannot be read is there to be protected in parts. */
 	return config->shared && !addr && length >= config->shared && length <= SIZE_MAX / 4 &&
-	       !(prot & ~(PROT_READ | PROT_WRITE)) &&
+	       prot & PROT_READ && !(prot & ~(PROT_READ | PROT_WRITE)) &&
 	       (flags & ~(MAP_NORESERVE | MAP_POPULATE)) == wanted;
 }
 
@@ -181,16 +200,59 @@ static int finish(long result)
 	return -1;
 }
 
+static bool is_inside(const struct slot *slot, unsigned long start, unsigned long from,
+		      size_t length)
+{
+	return start > SLOT_BUSY && start >= from && slot->mapped <= length &&
+	       start - from <= length - slot->mapped;
+}
+
+/* Take all slots that lie in a range; the bits say which. */
+static uint64_t slots_take(unsigned long from, size_t length, unsigned long starts[SLOTS])
+{
+	uint64_t taken = 0;
+
+	for (unsigned int i = 0; i < SLOTS; i++) {
+		starts[i] = atomic_load(&slots[i].start);
+		if (is_inside(&slots[i], starts[i], from, length) &&
+		    atomic_compare_exchange_strong(&slots[i].start, &starts[i], SLOT_BUSY))
+			taken |= 1ULL << i;
+	}
+	return taken;
+}
+
+static void slots_put(uint64_t taken, const unsigned long starts[SLOTS], bool free)
+{
+	for (unsigned int i = 0; i < SLOTS; i++)
+		if (taken >> i & 1)
+			atomic_store(&slots[i].start, free ? SLOT_FREE : starts[i]);
+}
+
+void shared_replaced(const void *addr, size_t length)
+{
+	unsigned long starts[SLOTS];
+
+	if (!atomic_load_explicit(&used, memory_order_acquire))
+		return;
+	slots_put(slots_take((unsigned long)addr, round_up(length, PAGE_SIZE), starts), starts,
+		  true);
+}
+
 EXPORT int munmap(void *addr, size_t length)
 {
-	struct slot *slot = slot_find(addr, length);
-	unsigned long start = (unsigned long)addr;
+	unsigned long starts[SLOTS], from = (unsigned long)addr;
+	const struct slot *slot = slot_find(addr, length);
+	uint64_t taken;
 	long result;
 
-	if (!slot || !atomic_compare_exchange_strong(&slot->start, &start, SLOT_BUSY))
+	if (!atomic_load_explicit(&used, memory_order_acquire) || length > SIZE_MAX / 4)
 		return finish(raw_munmap(addr, length));
-	result = raw_munmap(addr, slot->mapped);
-	atomic_store(&slot->start, result ? (unsigned long)addr : SLOT_FREE);
+	/* All of one, by the size that the program knows; or a range with some in it. */
+	taken = slots_take(from, round_up(slot ? slot->mapped : length, PAGE_SIZE), starts);
+	if (slot && taken >> (slot - slots) & 1)
+		length = slot->mapped;
+	result = raw_munmap(addr, length);
+	slots_put(taken, starts, !result);
 	return finish(result);
 }
 

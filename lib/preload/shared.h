@@ -13,5 +13,7 @@ bool shared_wanted(const struct config *config, const void *addr, size_t length,
 		   int flags);
 /* Its address, or a negative errno: it has to be mapped as ever. */
 long shared_map(const struct config *config, size_t length, int prot, int flags);
+/* Something else has been mapped there. */
+void shared_replaced(const void *addr, size_t length);
 
 #endif /* CEASEFIRE_SHARED_H */

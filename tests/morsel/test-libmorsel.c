@@ -55,10 +55,14 @@ static void no_names(void)
 	      "open: another file");
 	fails(morsel_open("/etc/passwd", O_WRONLY), MORSEL_CALL_OPEN, EINVAL, "flag",
 	      "open: only writing");
+	fails(morsel_open("/etc/passwd", O_ACCMODE), MORSEL_CALL_OPEN, EINVAL, "flag",
+	      "open: a mode that is none");
+	fails(morsel_create_at("/etc/passwd", 0600, MIB, NULL), MORSEL_CALL_OPEN, EEXIST,
+	      "something with this name", "create_at: there is another file");
 	if (!mkdtemp(folder))
 		abort();
 	snprintf(path, sizeof(path), "%s/pool", folder);
-	fails(morsel_open(path, O_RDWR), MORSEL_CALL_OPEN, ENOENT, "no such name", "open: nothing");
+	fails(morsel_open(path, O_RDWR), MORSEL_CALL_OPEN, ENOENT, "no such morsel", "open: nothing");
 	fails(morsel_create_at(path, 0600, MIB, NULL), MORSEL_CALL_OPEN, EINVAL,
 	      "mount -t morsel", "create_at: among other files");
 	report(rmdir(folder) == 0, "create_at: nothing is left");

@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	fails([] { morsel::object(-1).map(); }, EBADF, "not open", "no descriptor");
 	fails([] { morsel::object::open("/etc/passwd", O_RDONLY); }, EINVAL, "no morsel",
 	      "a name of something else");
-	fails([] { morsel::object::create_at("/nosuch/pool", 0600, 1); }, ENOENT, "no such name",
+	fails([] { morsel::object::create_at("/nosuch/pool", 0600, 1); }, ENOENT, "no such morsel",
 	      "a folder that is not there");
 	std::printf("1..%u\n", number);
 	return bad != 0;

@@ -53,6 +53,10 @@ static void test_own_calls(void)
 	check_output("what was counted is said before",
 		     "]: 1 mappings with MAP_FPR");
 	check_output("and why there is no more", "the program enters a sandbox");
+	/* Where nothing but shared memory is treated there is as much to wait for. */
+	run(subject, "prctl", (char *[]){ files[0], NULL },
+	    SETTINGS("CEASEFIRE_SHARED_TABLES=4096", "CEASEFIRE_VERBOSE=2"));
+	check_output("shared memory alone, before a filter", "the program enters a sandbox");
 }
 
 static void test_processes(void)

@@ -12,11 +12,11 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from ceasefire.cmdline import add_command, command_of
@@ -188,6 +188,9 @@ def create_main(args: argparse.Namespace) -> int:
     size = bytes_of(args.size)
     if not size:
         raise UsageError("a morsel of 0 bytes is of no use: give a size like 64M")
+    if command and stays and shutil.which(command[0]) is None:
+        progress(f"ceasefire morsel: {command[0]}: command not found")
+        return EXIT_NOT_FOUND
     fd = _create(args, size, unit, mode)
     if not command:
         os.close(fd)
@@ -205,16 +208,13 @@ def create_main(args: argparse.Namespace) -> int:
 
 
 def _create(args: argparse.Namespace, size: int, unit: int | None, mode: int) -> int:
-    """Make the morsel; if there is no memory for it, it has no name, either."""
+    """Make the morsel; it gets its name when it has all of its memory."""
     stays = names.is_path(args.name)
     fd = names.create(args.name, size, unit, mode) if stays else abi.create(args.name, size, unit)
-    try:
-        if args.populate:
-            abi.populate(fd, [abi.Range(0, size)])
-    except BaseException:
-        if stays:
-            Path(args.name).unlink()
-        raise
+    if args.populate:
+        abi.populate(fd, [abi.Range(0, size)])
+    if stays:
+        names.name(fd, args.name)
     return fd
 
 

@@ -5,7 +5,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ceasefire.errors import Failure
+from ceasefire.errors import Failure, Unsupported
+from ceasefire.modes import MORSEL
 from ceasefire.morsel import abi
 from ceasefire.text import decoded
 
@@ -18,13 +19,15 @@ def is_path(text: str) -> bool:
     return "/" in text
 
 
-def mounts(proc: Path) -> list[str]:
-    """Return where file systems of morsels are mounted."""
-    found = []
-    for line in decoded((proc / "self" / "mountinfo").read_bytes()).splitlines():
+def mounts(proc: Path) -> dict[str, int]:
+    """Return where file systems of morsels are mounted, with the number of their device."""
+    found = {}
+    for line in decoded((proc / "self" / "mountinfo").read_bytes()).split("\n"):
         fields, _, rest = line.partition(" - ")
         if rest.split(" ")[0] == _TYPE:
-            found.append(_unescaped(fields.split(" ")[4]))
+            words = fields.split(" ")
+            major, _, minor = words[2].partition(":")
+            found[_unescaped(words[4])] = os.makedev(int(major), int(minor))
     return found
 
 
@@ -36,22 +39,38 @@ def _unescaped(text: str) -> str:
 
 
 def all_names(proc: Path) -> Iterator[str]:
-    """Yield the path of each morsel that has one, as far as this user may look."""
+    """Yield the path of each morsel that has one, as far as this user may look.
+
+    What is mounted over them, or in one of their folders, is something else.
+    """
     try:
-        folders = mounts(proc)
+        found = mounts(proc)
     except OSError:
         return
-    for folder in folders:
-        for path, _, files in os.walk(folder):
+    for top, device in found.items():
+        for path, folders, files in os.walk(top):
+            try:
+                here = Path(path).stat().st_dev
+            except OSError:
+                continue
+            if here != device:
+                folders.clear()
+                continue
             for name in sorted(files):
                 yield str(Path(path) / name)
 
 
+def _require(path: str) -> None:
+    if not MORSEL.present():
+        raise Unsupported(f"{path}: this kernel has no morsels: see `ceasefire doctor`")
+
+
 def opened(path: str, flags: int) -> int:
     """Return a descriptor of the morsel of this name. flags: O_RDONLY or O_RDWR."""
+    _require(path)
     try:
-        # What is no morsel may be a pipe that nobody writes to.
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+        # What is no morsel may be a pipe that nobody writes to, or a terminal.
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except PermissionError:
         raise Failure(f"{path}: it is somebody else's: use sudo") from None
     except OSError as error:
@@ -63,31 +82,42 @@ def opened(path: str, flags: int) -> int:
 
 
 def create(path: str, size: int, unit: int | None, mode: int) -> int:
-    """Make a morsel with a name and return its descriptor, which exec closes.
+    """Make a morsel in the folder of this path and return its descriptor, which exec closes.
 
-    If it fails there is no such name. mode: of the file, whatever the umask is.
+    It has no name before name() gives it one, so nothing is left if something fails.
+    mode: of the file, whatever the umask is.
     """
+    _require(path)
+    if os.path.lexists(path):
+        raise Failure(_is_there(path))
+    folder = Path(path).parent
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Failure(f"{path}: {_why(error, path)}") from None
-    try:
-        if not abi.is_morsel(fd):
-            raise Failure(f"{path} is in no file system of morsels: {_HOW}")
-        abi.lay_out(fd, size, unit)
-        os.fchmod(fd, mode)
-    except BaseException:
+        fd = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        raise Failure(f"{path}: there is no such folder: {_HOW}") from None
+    except PermissionError as error:
+        raise Failure(
+            f"{path}: {error.strerror}: the folder is somebody else's, or morsels are switched off"
+        ) from None
+    except OSError:
+        raise Failure(f"{path} is in no file system of morsels: {_HOW}") from None
+    if not abi.is_morsel(fd):
         os.close(fd)
-        Path(path).unlink()
-        raise
+        raise Failure(f"{path} is in no file system of morsels: {_HOW}")
+    abi.lay_out(fd, size, unit)
+    os.fchmod(fd, mode)
     return fd
 
 
-def _why(error: OSError, path: str) -> str:
-    if isinstance(error, FileExistsError):
-        return f"there is something with this name: rm {path}"
-    if isinstance(error, FileNotFoundError):
-        return f"there is no such folder: {_HOW}"
-    if isinstance(error, PermissionError):
-        return f"{error.strerror}: the folder is somebody else's, or morsels are switched off"
-    return str(error.strerror)
+def name(fd: int, path: str) -> None:
+    """Give what create() has made its name."""
+    try:
+        os.link(f"/proc/self/fd/{fd}", path, follow_symlinks=True)
+    except FileExistsError:
+        raise Failure(_is_there(path)) from None
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from None
+
+
+def _is_there(path: str) -> str:
+    return f"{path}: there is something with this name: remove it, or take another one"

@@ -22,7 +22,6 @@ from ceasefire.vm.command import DISK_DIR
 SKIP_CASES = (
     *("mmap-read-munmap-1", "mmap-read-munmap-4", "mmap-read-munmap-16", "mmap-munmap"),
     *("mmap-read-munmap-512", "mmap-write-munmap-1", "mmap-write-munmap-16"),
-    "mmap-write-munmap-512",
 )
 # What their mode is called, after the mechanism.
 SKIPPED = "{}, skip"

@@ -188,6 +188,7 @@
 	M(morsel_hmm_leaves)	\
 	M(morsel_unflushed)	\
 	M(morsel_flush_one)	\
+	M(morsel_flush_own)	\
 	M(morsel_flush_twice)	\
 	M(morsel_unnoticed)	\
 	M(morsel_reads_broken)	\

@@ -213,7 +213,8 @@ static long morsel_fallocate(struct file *file, int mode, loff_t offset,
 			return morsel_is_gone(m) ? -ENODEV : -EINVAL;
 		inode_lock(inode);
 		if (end > i_size_read(inode))
-			err = morsel_set_size(m, end);
+			err = inode_newsize_ok(inode, end) ?:
+			      file_modified(file) ?: morsel_set_size(m, end);
 		inode_unlock(inode);
 		if (err)
 			return err;

@@ -142,9 +142,36 @@ void morsel_flush_begin(struct morsel *m, u64 start, u64 end)
 	struct vm_area_struct *vma;
 
 	i_mmap_lock_read(mapping);
+	/* Before the first cut, which is a full barrier. */
+	atomic_inc(&m->cutting);
 	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX)
 		if (morsel_notice(vma, start, end, &range))
 			mmu_notifier_invalidate_range_start(&range);
+}
+
+/**
+ * morsel_must_flush() - is a flush due after the last cut?
+ * @m: the morsel
+ * @found: something was cut
+ *
+ * Who cuts holds i_mmap for reading only, so others may cut at the same time:
+ *
+ *   one				the other
+ *   cuts the entry of a page
+ *					finds nothing there, and returns: but CPUs can
+ *					still use the page
+ *   flushes
+ *
+ * So who has found nothing flushes as well, if somebody else has cut and may not have flushed. It
+ * has found what the other one has left by xchg() after his increment; so what it reads later
+ * is that, or that he has flushed.
+ */
+bool morsel_must_flush(struct morsel *m, bool found)
+{
+	CF_MUTATION(morsel_flush_own, return found);
+	/* The entries before the count. */
+	smp_rmb();
+	return found || atomic_read(&m->cutting) > 1;
 }
 
 /**
@@ -159,6 +186,9 @@ void morsel_flush_end(struct morsel *m, u64 start, u64 end)
 	struct mmu_notifier_range range;
 	struct vm_area_struct *vma;
 
+	/* After the flush. */
+	smp_mb__before_atomic();
+	atomic_dec(&m->cutting);
 	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX)
 		if (morsel_notice(vma, start, end, &range))
 			mmu_notifier_invalidate_range_end(&range);

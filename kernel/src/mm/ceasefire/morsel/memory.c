@@ -122,6 +122,34 @@ static void morsel_uncharge(struct morsel *m, unsigned long nr)
 	atomic_long_sub(nr, &morsel_used);
 }
 
+/**
+ * morsel_count_object() - a morsel, or a folder of them, counts as a page
+ * @m: it
+ *
+ * It takes about as much, for as long as it has a name, and nobody is killed for it.
+ *
+ * Return: 0; -ENOMEM: the limit is reached.
+ */
+int morsel_count_object(struct morsel *m)
+{
+	if (morsel_is_too_much(atomic_long_inc_return(&morsel_used))) {
+		atomic_long_dec(&morsel_used);
+		return -ENOMEM;
+	}
+	m->counted = true;
+	return 0;
+}
+
+/**
+ * morsel_uncount_object() - it goes
+ * @m: it
+ */
+void morsel_uncount_object(struct morsel *m)
+{
+	if (m->counted)
+		atomic_long_dec(&morsel_used);
+}
+
 static void morsel_count(struct morsel *m, pg_data_t *node, long nr)
 {
 	atomic_long_add(nr, &m->pages);
@@ -189,7 +217,8 @@ static void morsel_page_leave(struct morsel *m, struct page *page)
 	folio_lock(folio);
 	page->mapping = NULL;
 	folio_unlock(folio);
-	moved = morsel_charge_moves(m, page);
+	/* One that is broken is never free again: nobody has to pay for it for ever. */
+	moved = !PageHWPoison(page) && morsel_charge_moves(m, page);
 	if (moved)
 		atomic_long_dec(&morsel_used);
 	else

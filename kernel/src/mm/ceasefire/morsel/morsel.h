@@ -120,6 +120,8 @@ struct morsel {
 	unsigned int		level;
 	/* A page was broken, ever: populating takes the way that says so. */
 	bool			broken;
+	/* It counts as a page of its own, so that there are not too many of them. */
+	bool			counted;
 	/* Where mmap() maps it by itself. */
 	unsigned long		address;
 	/* The top, and tables of level 3 */
@@ -132,6 +134,8 @@ struct morsel {
 	atomic_long_t		tables;
 	atomic_long_t		cuts;
 	atomic_long_t		flushes;
+	/* Who is between morsel_flush_begin() and the end of the flush. */
+	atomic_t		cutting;
 	/* Tables that were cut, and are empty, but may be walked. @cut_lock */
 	spinlock_t		cut_lock;
 	struct list_head	cut;
@@ -229,6 +233,8 @@ int morsel_destroy(struct morsel *m, bool force);
 /* memory.c */
 extern unsigned long morsel_limit;
 unsigned long morsel_total(void);
+int morsel_count_object(struct morsel *m);
+void morsel_uncount_object(struct morsel *m);
 void __init morsel_memory_init(void);
 struct page *morsel_block_alloc(struct morsel *m, unsigned int *order,
 				int *err);
@@ -253,7 +259,6 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present);
 struct page *morsel_get_page(struct morsel *m, u64 offset);
 int morsel_look(struct morsel *m, u64 offset);
-bool morsel_break(struct morsel *m, u64 offset, struct page *page);
 
 /* map.c */
 int morsel_mmap(struct file *file, struct vm_area_struct *vma);
@@ -274,6 +279,7 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 void morsel_flush_begin(struct morsel *m, u64 start, u64 end);
 void morsel_flush(struct morsel *m, u64 start, u64 end, bool tables);
 void morsel_flush_end(struct morsel *m, u64 start, u64 end);
+bool morsel_must_flush(struct morsel *m, bool found);
 
 /* clean.c */
 void morsel_clean_pause(void);

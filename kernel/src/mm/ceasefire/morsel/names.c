@@ -6,8 +6,8 @@
  * modes are as everywhere; there are no symbolic links, devices or pipes. Who may open a file
  * for reading only can neither write to it nor take anything away (M5, and file.c).
  *
- * A mount has no limit of its own: that of all morsels holds, and the control group that made
- * a morsel pays for it, also when all of its processes have gone. Names are pinned by a
+ * A mount has no limit of its own: that of all morsels holds, for files and folders as well, and
+ * the control group that made a morsel pays for it, also when all of its processes have gone. Names are pinned by a
  * reference to their dentry, as in other file systems without a disk.
  *
  * Locks: those of the VFS. Callers: the VFS.
@@ -53,6 +53,7 @@ static struct inode *morsel_named_inode(struct super_block *sb,
 		inode->i_fop = &simple_dir_operations;
 		/* Its own entry ".". */
 		inc_nlink(inode);
+		err = morsel_count_object(morsel_of(inode));
 	} else {
 		err = morsel_setup(inode);
 	}

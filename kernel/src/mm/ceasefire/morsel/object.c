@@ -41,9 +41,13 @@ static int morsel_setattr(struct mnt_idmap *idmap, struct dentry *dentry,
 
 	if (!err && attr->ia_valid & ATTR_SIZE)
 		err = morsel_set_size(morsel_of(inode), attr->ia_size);
-	if (!err)
-		setattr_copy(idmap, inode, attr);
-	return err;
+	if (err)
+		return err;
+	setattr_copy(idmap, inode, attr);
+	/* truncate() leaves this to others. */
+	if (attr->ia_valid & ATTR_SIZE)
+		inode_set_mtime_to_ts(inode, inode_set_ctime_current(inode));
+	return 0;
 }
 
 static int morsel_getattr(struct mnt_idmap *idmap, const struct path *path,
@@ -77,6 +81,7 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	m->top = NULL;
 	m->level = 0;
 	m->broken = false;
+	m->counted = false;
 	m->address = 0;
 	spin_lock_init(&m->lock);
 	bitmap_zero(m->roots, MORSEL_UNITS_MAX);
@@ -86,6 +91,7 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	atomic_long_set(&m->tables, 0);
 	atomic_long_set(&m->cuts, 0);
 	atomic_long_set(&m->flushes, 0);
+	atomic_set(&m->cutting, 0);
 	spin_lock_init(&m->cut_lock);
 	INIT_LIST_HEAD(&m->cut);
 	m->nr_cut = 0;
@@ -105,6 +111,7 @@ static void morsel_evict_inode(struct inode *inode)
 		morsel_clean_all(m);
 	WARN_ON_ONCE(atomic_long_read(&m->pages) ||
 		     atomic_long_read(&m->tables));
+	morsel_uncount_object(m);
 #ifdef CONFIG_MEMCG
 	if (m->objcg)
 		obj_cgroup_put(m->objcg);
@@ -146,12 +153,15 @@ const struct super_operations morsel_sops = {
  * morsel_setup() - a new inode becomes a morsel
  * @inode: of a regular file, which nobody else has; it has an owner
  *
- * Return: 0, or -ENOMEM.
+ * Return: 0, or -ENOMEM: there is no memory, or the limit is reached.
  */
 int morsel_setup(struct inode *inode)
 {
 	struct morsel *m = morsel_of(inode);
+	int err = morsel_count_object(m);
 
+	if (err)
+		return err;
 	m->top = (unsigned long *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!m->top)
 		return -ENOMEM;

@@ -8,10 +8,12 @@
  * entry away like any other, and a later access makes another page.
  *
  * Whose page it is: with a reference and under the folio's lock @mapping does not change, since
- * who frees pages takes that lock where there are more references than his own (memory.c); so
- * the inode is there, and igrab() says whether it is about to go. The field may mean
- * something else in pages that are not ours. Those with a type are left out, page tables of
- * morsels among them; of all others it is read as what may be no address.
+ * who frees pages takes that lock where there are more references than his own (memory.c). So
+ * the inode and its file system are there; igrab() says whether the inode is about to go, and
+ * @s_active keeps the file system, which at its end does not wait for inodes that others have.
+ * In pages that are not ours the field may mean something else. So it is looked at before
+ * anything is done to the page, as what may be no address, and pages with a type are left
+ * out, page tables of morsels among them. All of it is asked again under the lock.
  *
  *   memory failure			depopulation, at the same time
  *   a reference, PG_hwpoison
@@ -20,8 +22,8 @@
  *   the object's reference		sees PG_hwpoison, or more references: no part of
  *					a block; puts the object's reference
  *
- * Who has got the entry owns the object's reference (M1). That of memory failure stays: the
- * page is never used again.
+ * Who has got the entry owns the object's reference (M1). Who comes second flushes as well
+ * (flush.c). The reference of memory failure stays: the page is never used again.
  *
  * Locks: folio lock; i_mmap_rwsem; the table's. Caller: memory_failure().
  */
@@ -29,52 +31,84 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
 #include <linux/uaccess.h>
 
 #include "../../internal.h"
 #include "morsel.h"
 
-/* The object of a page, with a reference to it, or NULL; the folio is locked. */
-static struct morsel *morsel_of_page(struct page *page)
+/* Others may have something else in these fields. */
+static bool morsel_may_own(struct page *page)
 {
-	struct address_space *mapping = page->mapping;
+	struct address_space *mapping = READ_ONCE(page->mapping);
 	const struct address_space_operations *ops;
-	struct inode *inode;
 
 	if (!mapping || (unsigned long)mapping & PAGE_MAPPING_FLAGS ||
 	    get_kernel_nofault(ops, &mapping->a_ops) || ops != &morsel_aops)
-		return NULL;
-	inode = igrab(mapping->host);
-	return inode ? morsel_of(inode) : NULL;
-}
-
-/* Can it be a page of a morsel? Others may have something else in its fields. */
-static bool morsel_may_own(struct page *page)
-{
-	if (PageLRU(page) || PageReserved(page) || PageCompound(page))
 		return false;
 	CF_MUTATION(morsel_owns_tables, return true);
-	return !page_has_type(page);
+	return !PageLRU(page) && !PageCompound(page) && !page_has_type(page);
 }
 
-/* Mark a page of a morsel; NULL: it is none, or was marked before. */
-static struct morsel *morsel_mark(struct page *page, u64 *offset)
-{
-	struct folio *folio = page_folio(page);
-	bool before = false;
-	struct morsel *m;
+/* What is found of a page. */
+struct morsel_broken {
+	struct inode		*inode;
+	struct super_block	*sb;
+	u64			offset;
+	/* It was marked before. */
+	bool			again;
+};
 
-	folio_lock(folio);
-	m = morsel_of_page(page);
-	*offset = (u64)page->index << PAGE_SHIFT;
-	if (m)
-		before = TestSetPageHWPoison(page);
-	folio_unlock(folio);
-	if (!before)
-		return m;
-	/* Not under the lock: the end of the object takes it. */
-	iput(&m->inode);
-	return NULL;
+static void morsel_find_owner(struct page *page, struct morsel_broken *b)
+{
+	if (!morsel_may_own(page))
+		return;
+	b->sb = page->mapping->host->i_sb;
+	if (!atomic_inc_not_zero(&b->sb->s_active)) {
+		b->sb = NULL;
+		return;
+	}
+	b->inode = igrab(page->mapping->host);
+	b->offset = (u64)page->index << PAGE_SHIFT;
+	if (b->inode)
+		b->again = TestSetPageHWPoison(page);
+}
+
+/* Not under the folio's lock, which the end of the object takes. */
+static void morsel_put_owner(struct morsel_broken *b)
+{
+	if (b->inode)
+		iput(b->inode);
+	if (b->sb)
+		deactivate_super(b->sb);
+}
+
+/* Its entry says that a page is broken; false: it was not there any more. */
+static bool morsel_break(struct morsel *m, u64 offset, struct page *page)
+{
+	/* As make_hwpoison_entry(), which wants the folio's lock. */
+	swp_entry_t broken = swp_entry(SWP_HWPOISON, page_to_pfn(page));
+	unsigned long *above, *table, *entry;
+	spinlock_t *ptl; /* of @table */
+	bool found;
+
+	CF_MUTATION(morsel_break_stays, return false);
+	if (!m->level || offset >= MORSEL_UNITS_MAX * morsel_unit(m))
+		return false;
+	above = morsel_entry(m, offset, 2);
+	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
+	if (!table)
+		return false;
+	entry = table + morsel_index(offset, 1);
+	found = *entry && !morsel_leaf_is_broken(*entry) &&
+		morsel_leaf_page(*entry) == page;
+	if (found) {
+		xchg(entry, pte_val(swp_entry_to_pte(broken)));
+		WRITE_ONCE(m->broken, true);
+	}
+	morsel_unlock_leaves(ptl);
+	return found;
 }
 
 /**
@@ -91,27 +125,35 @@ bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
 			   morsel_kill_t kill)
 {
 	bool counted = flags & MF_COUNT_INCREASED, found;
+	struct morsel_broken b = { };
+	struct folio *folio;
 	struct morsel *m;
-	u64 offset;
 
 	if (PageHWPoison(page) || !morsel_may_own(page))
 		return false;
 	if (!counted && !get_page_unless_zero(page))
 		return false;
-	m = morsel_mark(page, &offset);
-	if (!m) {
+	folio = page_folio(page);
+	folio_lock(folio);
+	morsel_find_owner(page, &b);
+	folio_unlock(folio);
+	if (!b.inode || b.again) {
+		morsel_put_owner(&b);
 		if (!counted)
 			put_page(page);
 		return false;
 	}
-	morsel_flush_begin(m, offset, offset + PAGE_SIZE);
-	found = morsel_break(m, offset, page);
-	if (found)
-		morsel_flush(m, offset, offset + PAGE_SIZE, false);
-	morsel_flush_end(m, offset, offset + PAGE_SIZE);
-	kill(page, pfn, flags, page_folio(page));
-	if (found)
+	m = morsel_of(b.inode);
+	morsel_flush_begin(m, b.offset, b.offset + PAGE_SIZE);
+	found = morsel_break(m, b.offset, page);
+	if (morsel_must_flush(m, found))
+		morsel_flush(m, b.offset, b.offset + PAGE_SIZE, false);
+	morsel_flush_end(m, b.offset, b.offset + PAGE_SIZE);
+	/* Where another page may be by now nobody is told. */
+	if (found) {
+		kill(page, pfn, flags, folio);
 		morsel_page_lost(m, page);
-	iput(&m->inode);
+	}
+	morsel_put_owner(&b);
 	return true;
 }

@@ -187,7 +187,7 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 	morsel_flush_begin(m, start, end);
 	for (i = 0; i < nr; i++)
 		morsel_cut_range(m, &ranges[i], &g);
-	if (g.cuts)
+	if (morsel_must_flush(m, g.cuts))
 		morsel_flush(m, start, end, false);
 	morsel_flush_end(m, start, end);
 	atomic_long_add(g.cuts, &m->cuts);

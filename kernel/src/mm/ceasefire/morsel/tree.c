@@ -30,8 +30,6 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
-#include <linux/swap.h>
-#include <linux/swapops.h>
 
 #include "morsel.h"
 
@@ -246,8 +244,9 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 			break;
 		if (table[at + i])
 			continue;
-		page[i].mapping = m->inode.i_mapping;
 		page[i].index = (offset >> PAGE_SHIFT) + i;
+		/* Who finds the mapping finds the index, see poison.c. */
+		smp_store_release(&page[i].mapping, m->inode.i_mapping);
 		SetPageUptodate(page + i);
 		leaf = morsel_leaf(page + i);
 		/* The contents before the entry. */
@@ -357,37 +356,4 @@ int morsel_look(struct morsel *m, u64 offset)
 	if (!leaf)
 		return 0;
 	return morsel_leaf_is_broken(leaf) ? -EHWPOISON : 1;
-}
-
-/**
- * morsel_break() - a page is broken: its entry says so
- * @m: the morsel
- * @offset: of the page
- * @page: the page
- *
- * Return: false: it is not there any more. Else the caller owns it when all who map it have
- * flushed.
- */
-bool morsel_break(struct morsel *m, u64 offset, struct page *page)
-{
-	unsigned long *above = m->level ? morsel_entry(m, offset, 2) : NULL;
-	/* As make_hwpoison_entry(), which wants the folio's lock. */
-	swp_entry_t broken = swp_entry(SWP_HWPOISON, page_to_pfn(page));
-	unsigned long *table, *entry;
-	spinlock_t *ptl; /* of @table */
-	bool found;
-
-	CF_MUTATION(morsel_break_stays, return false);
-	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
-	if (!table)
-		return false;
-	entry = table + morsel_index(offset, 1);
-	found = *entry && !morsel_leaf_is_broken(*entry) &&
-		morsel_leaf_page(*entry) == page;
-	if (found) {
-		xchg(entry, pte_val(swp_entry_to_pte(broken)));
-		WRITE_ONCE(m->broken, true);
-	}
-	morsel_unlock_leaves(ptl);
-	return found;
 }

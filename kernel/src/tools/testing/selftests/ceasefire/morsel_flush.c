@@ -21,6 +21,7 @@
 #include "morsels.h"
 #include "peer.h"
 #include "stranger.h"
+#include "worker.h"
 
 #define OWN	WORD(0x5a)
 #define OTHER	WORD(0x33)
@@ -228,6 +229,36 @@ static void once(void)
 	       (unsigned long long)morsel_stat(fd).cuts);
 }
 
+static void take_all(void *arg)
+{
+	(void)arg;
+	ENSURE(!morsel_depopulate(shared_fd, 0, PAGES * PAGE), "depopulate");
+}
+
+/* Who comes second finds nothing to take, and may not say so before the first one has flushed. */
+static void two_at_once(void)
+{
+	struct worker other;
+	char *p, *q;
+
+	need_cpus(3);
+	start();
+	worker_start(&other, 2, NULL);
+	shared_fd = morsel_make_of(GIB, GIB);
+	p = morsel_map(shared_fd, GIB, BOTH);
+	/* Flushes of processes that have used the flag can be made late. */
+	q = mmap(NULL, PAGE, BOTH, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FPR, -1, 0);
+	ENSURE(q != MAP_FAILED, "mmap: %m");
+	*(volatile char *)q = 1;
+	peer_holds(p, OWN);
+	fpr_flush_delay(1500);
+	worker_begin(&other, take_all, NULL);
+	sleep_ms(300);
+	ENSURE(!morsel_depopulate(shared_fd, 0, PAGES * PAGE), "depopulate");
+	peer_finds_none(p, OWN);
+	worker_end(&other);
+}
+
 static void protected(void)
 {
 	size_t units[] = { UNIT, GIB, 512 * GIB }, i;
@@ -373,6 +404,7 @@ int main(int argc, char **argv)
 		{ "unmapped_gib", unmapped_gib, 0 },
 		{ "moved", moved, 0 },
 		{ "depopulated", depopulated, 0 },
+		{ "two_at_once", two_at_once, 0 },
 		{ "table_cut", table_cut, 0 },
 		{ "table_cut_512", table_cut_512, 0 },
 		{ "depopulated_there", depopulated_there, 0 },

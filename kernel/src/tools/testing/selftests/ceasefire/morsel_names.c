@@ -141,8 +141,9 @@ static void unmounted(void)
 	int fd;
 	char *p;
 
-	mounted();
+	/* Folders count as well. */
 	before = morsel_sysfs("pages");
+	mounted();
 	pool_make(700);
 	MUST(mkdir(AT "/folder", 0700));
 	fd = (int)MUST(open(AT "/folder/other", O_RDWR | O_CREAT, 0600));
@@ -267,6 +268,28 @@ static void not_allowed(void)
 	ENSURE(there >= 0, "what is there cannot be opened");
 }
 
+/* Names take memory, and are not without a limit. */
+static void limited(void)
+{
+	long most = morsel_sysfs("limit"), before;
+	char path[40];
+	int i, error = 0;
+
+	mounted();
+	before = morsel_sysfs("pages");
+	morsel_set("limit", before + 100);
+	for (i = 0; i < 1000 && !error; i++) {
+		snprintf(path, sizeof(path), AT "/%d", i);
+		if (i % 2 ? mkdir(path, 0700) : mknod(path, S_IFREG | 0600, 0))
+			error = errno;
+	}
+	morsel_set("limit", most);
+	ENSURE(error == ENOMEM && i <= 101, "%d names, error %d", i, error);
+	MUST(umount(AT));
+	ENSURE(morsel_sysfs("pages") <= before, "%ld pages are left",
+	       morsel_sysfs("pages") - before);
+}
+
 /* Folders, names and links are as in other file systems. */
 static void folders(void)
 {
@@ -327,6 +350,12 @@ static void times(void)
 	MUST(fstat(fd, &after));
 	ENSURE(memcmp(&before.st_mtim, &after.st_mtim, sizeof(after.st_mtim)),
 	       "not by a hole");
+	before = after;
+	sleep_ms(50);
+	MUST(truncate(POOL, PAGE));
+	MUST(fstat(fd, &after));
+	ENSURE(memcmp(&before.st_mtim, &after.st_mtim, sizeof(after.st_mtim)),
+	       "not by truncate()");
 }
 
 /* The group that has made it pays, also when nobody is in it any more. */
@@ -358,6 +387,7 @@ int main(int argc, char **argv)
 		{ "rights", rights, 0 },
 		{ "refused", refused, 0 },
 		{ "not_allowed", not_allowed, 0 },
+		{ "limited", limited, 0 },
 		{ "folders", folders, 0 },
 		{ "times", times, 0 },
 		{ "charged", charged, 0 },
