@@ -211,3 +211,16 @@ def test_all_kinds_have_options() -> None:
     given = parser.parse_args(["depopulate", "1:2", "0:4K"])
     assert given.ranges == ["0:4K"] and not given.later
     assert parser.parse_args(["depopulate", "--async", "1:2"]).later
+
+
+def test_what_is_made_gets_its_name_at_the_end(tmp_path: Path) -> None:
+    """Link a file without a name, as a morsel is; whatever file system it is."""
+    fd = os.open(tmp_path, os.O_TMPFILE | os.O_RDWR, 0o600)
+    assert not list(tmp_path.iterdir())
+    names.name(fd, str(tmp_path / "pool"))
+    assert (tmp_path / "pool").stat().st_ino == os.fstat(fd).st_ino
+    with pytest.raises(Failure, match="something with this name"):
+        names.name(fd, str(tmp_path / "pool"))
+    with pytest.raises(Failure, match="No such file"):
+        names.name(fd, "/nosuch/pool")
+    os.close(fd)

@@ -111,12 +111,16 @@ def create(path: str, size: int, unit: int | None, mode: int) -> int:
 
 def name(fd: int, path: str) -> None:
     """Give what create() has made its name."""
+    # With a folder Python calls linkat(), which can follow the link that a descriptor is there.
+    own = os.open("/proc/self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.link(f"/proc/self/fd/{fd}", path, follow_symlinks=True)
+        os.link(str(fd), path, src_dir_fd=own, follow_symlinks=True)
     except FileExistsError:
         raise Failure(_is_there(path)) from None
     except OSError as error:
         raise Failure(f"{path}: {error.strerror}") from None
+    finally:
+        os.close(own)
 
 
 def _is_there(path: str) -> str:

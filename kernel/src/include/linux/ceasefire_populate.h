@@ -12,7 +12,10 @@
 long __morsel_populate_ahead(struct vm_area_struct *vma, unsigned long start,
 			     unsigned long end, bool write);
 
-/* MADV_POPULATE_*, MAP_POPULATE: pages that are there now, or 0: generic code goes on, or knows why not. */
+/*
+ * MADV_POPULATE_*, MAP_POPULATE: pages that are there now, or 0: generic code goes on, or
+ * knows why not.
+ */
 static inline long morsel_populate_ahead(struct mm_struct *mm,
 					 unsigned long start,
 					 unsigned long end, bool write)

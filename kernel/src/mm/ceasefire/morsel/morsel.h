@@ -215,10 +215,6 @@ extern const struct address_space_operations morsel_aops;
 int morsel_allowed(void);
 int morsel_setup(struct inode *inode);
 
-/* names.c */
-int morsel_show_options(struct seq_file *s, struct dentry *root);
-int __init morsel_names_init(void);
-
 /* size.c */
 int morsel_set_unit(struct morsel *m, u64 unit);
 int morsel_set_size(struct morsel *m, u64 size);

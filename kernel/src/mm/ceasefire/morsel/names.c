@@ -7,12 +7,11 @@
  * for reading only can neither write to it nor take anything away (M5, and file.c).
  *
  * A mount has no limit of its own: that of all morsels holds, for files and folders as well, and
- * the control group that made a morsel pays for it, also when all of its processes have gone. Names are pinned by a
- * reference to their dentry, as in other file systems without a disk.
+ * the control group that made a morsel pays for it, also when all of its processes have gone.
+ * Names are pinned by a reference to their dentry, as in other file systems without a disk.
  *
  * Locks: those of the VFS. Callers: the VFS.
  */
-#include <linux/cpufeature.h>
 #include <linux/dcache.h>
 #include <linux/fs.h>
 #include <linux/fs_context.h>
@@ -20,7 +19,6 @@
 #include <linux/init.h>
 #include <linux/pagemap.h>
 #include <linux/security.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "morsel.h"
@@ -171,25 +169,6 @@ static int morsel_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	}
 }
 
-/**
- * morsel_show_options() - what the first folder of a mount is like now
- * @s: for /proc/mounts
- * @root: the first folder
- */
-int morsel_show_options(struct seq_file *s, struct dentry *root)
-{
-	struct inode *inode = d_inode(root);
-
-	seq_printf(s, ",mode=%04o", inode->i_mode & S_IALLUGO);
-	if (!uid_eq(inode->i_uid, GLOBAL_ROOT_UID))
-		seq_printf(s, ",uid=%u", from_kuid_munged(&init_user_ns,
-							  inode->i_uid));
-	if (!gid_eq(inode->i_gid, GLOBAL_ROOT_GID))
-		seq_printf(s, ",gid=%u", from_kgid_munged(&init_user_ns,
-							  inode->i_gid));
-	return 0;
-}
-
 static int morsel_fill_super(struct super_block *sb, struct fs_context *fc)
 {
 	const struct morsel_root *root = fc->fs_private;
@@ -230,7 +209,7 @@ static int morsel_names_context(struct fs_context *fc)
 {
 	struct morsel_root *root;
 
-	if (cpu_feature_enabled(X86_FEATURE_XENPV))
+	if (morsel_allowed() == -EOPNOTSUPP)
 		return -EOPNOTSUPP;
 	root = kzalloc(sizeof(*root), GFP_KERNEL);
 	if (!root)
@@ -251,7 +230,8 @@ static struct file_system_type morsel_names_fs = {
 	.kill_sb = kill_litter_super,
 };
 
-int __init morsel_names_init(void)
+static int __init morsel_names_init(void)
 {
 	return register_filesystem(&morsel_names_fs);
 }
+fs_initcall(morsel_names_init);

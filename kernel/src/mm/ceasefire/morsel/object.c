@@ -18,6 +18,7 @@
 #include <linux/pagemap.h>
 #include <linux/pseudo_fs.h>
 #include <linux/security.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/statfs.h>
 #include <linux/string.h>
@@ -137,6 +138,21 @@ static int morsel_statfs(struct dentry *dentry, struct kstatfs *buf)
 	buf->f_blocks = most;
 	buf->f_bfree = most - min(most, morsel_total());
 	buf->f_bavail = buf->f_bfree;
+	return 0;
+}
+
+/* What the first folder of a mount is like now. */
+static int morsel_show_options(struct seq_file *s, struct dentry *root)
+{
+	struct inode *inode = d_inode(root);
+
+	seq_printf(s, ",mode=%04o", inode->i_mode & S_IALLUGO);
+	if (!uid_eq(inode->i_uid, GLOBAL_ROOT_UID))
+		seq_printf(s, ",uid=%u", from_kuid_munged(&init_user_ns,
+							  inode->i_uid));
+	if (!gid_eq(inode->i_gid, GLOBAL_ROOT_GID))
+		seq_printf(s, ",gid=%u", from_kgid_munged(&init_user_ns,
+							  inode->i_gid));
 	return 0;
 }
 
@@ -307,6 +323,6 @@ static int __init morsel_init(void)
 		return PTR_ERR(mount);
 	mount->mnt_sb->s_maxbytes = MAX_LFS_FILESIZE;
 	morsel_mount = mount;
-	return morsel_names_init();
+	return 0;
 }
 fs_initcall(morsel_init);

@@ -64,7 +64,7 @@ static void pool_make(size_t pages)
 }
 
 /* What a child finds to be wrong: a line of this file, or 0. */
-static int child(int (*what)(void))
+static int found_by_child(int (*what)(void))
 {
 	int *line = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -85,28 +85,29 @@ static int child(int (*what)(void))
 	return found;
 }
 
-#define RIGHT(cond)			\
-	do {				\
-		if (!(cond))		\
-			return __LINE__;\
-	} while (0)
-#define FAILS(call, error)		\
-	do {				\
-		errno = 0;		\
-		RIGHT((long)(call) == -1 && errno == (error));	\
-	} while (0)
+/* The line of the first thing that is not as it has to be, or what was found before. */
+static int check(int found, bool right, int line)
+{
+	return found ?: right ? 0 : line;
+}
+
+#define RIGHT(cond)	(wrong = check(wrong, cond, __LINE__))
+#define FAILS(call, error)						\
+	(errno = 0, RIGHT((long)(call) == -1 && errno == (error)))
 
 static int find_pool(void)
 {
-	int fd = open(POOL, O_RDWR);
+	int fd = open(POOL, O_RDWR), wrong = 0;
 	char *p;
 
 	RIGHT(fd >= 0);
 	p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	RIGHT(p != MAP_FAILED);
+	if (wrong)
+		return wrong;
 	RIGHT(morsel_count(p, 700, OWN) == 700);
 	p[699 * PAGE] = 7;
-	return 0;
+	return wrong;
 }
 
 /* It is there without a process, for others, until it has no name and no user. */
@@ -120,7 +121,7 @@ static void stay(void)
 	before = morsel_sysfs("pages");
 	pool_make(700);
 	ENSURE(morsel_sysfs("pages") >= before + 700, "gone when it was closed");
-	line = child(find_pool);
+	line = found_by_child(find_pool);
 	ENSURE(!line, "another process: line %d", line);
 	fd = pool_open(O_RDWR);
 	p = morsel_map(fd, SIZE, PROT_READ | PROT_WRITE);
@@ -164,7 +165,7 @@ static int look_as_nobody(void)
 	struct morsel_vec vec = { .ranges = (uintptr_t)&all, .nr = 1 };
 	unsigned int force = MORSEL_FORCE;
 	char byte = 1, *p;
-	int fd;
+	int fd, wrong = 0;
 
 	RIGHT(!setresgid(NOBODY, NOBODY, NOBODY));
 	RIGHT(!setresuid(NOBODY, NOBODY, NOBODY));
@@ -180,6 +181,8 @@ static int look_as_nobody(void)
 	      EACCES);
 	p = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
 	RIGHT(p != MAP_FAILED);
+	if (wrong)
+		return wrong;
 	RIGHT(morsel_count(p, 700, OWN) == 700);
 	FAILS(mprotect(p, SIZE, PROT_READ | PROT_WRITE), EACCES);
 	FAILS(mprotect(p, SIZE, PROT_READ | PROT_EXEC), EACCES);
@@ -195,7 +198,7 @@ static int look_as_nobody(void)
 	fd = open(AT "/mine", O_RDWR | O_CREAT | O_EXCL, 0600);
 	RIGHT(fd >= 0 && !ftruncate(fd, SIZE));
 	RIGHT(!unlink(AT "/mine"));
-	return 0;
+	return wrong;
 }
 
 /* Who may read it can only read it. */
@@ -208,7 +211,7 @@ static void rights(void)
 	mounted();
 	pool_make(700);
 	MUST(chmod(POOL, 0644));
-	line = child(look_as_nobody);
+	line = found_by_child(look_as_nobody);
 	ENSURE(!line, "line %d", line);
 	fd = pool_open(O_RDONLY);
 	p = morsel_map(fd, SIZE, PROT_READ);
@@ -221,9 +224,10 @@ static void rights(void)
 static int execute_pool(void)
 {
 	char path[] = POOL, *words[] = { path, NULL };
+	int wrong = 0;
 
 	FAILS(execv(path, words), EACCES);
-	return 0;
+	return wrong;
 }
 
 /* What it is not: a place for programs, devices, and links that lead elsewhere. */
@@ -238,7 +242,7 @@ static void refused(void)
 	REFUSED(mmap(NULL, SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0),
 		EPERM);
 	REFUSED(mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE, fd, 0), EINVAL);
-	line = child(execute_pool);
+	line = found_by_child(execute_pool);
 	ENSURE(!line, "executed: %m");
 	REFUSED(mknod(AT "/pipe", S_IFIFO | 0600, 0), EPERM);
 	REFUSED(mknod(AT "/null", S_IFCHR | 0600, 0x103), EPERM);
