@@ -194,6 +194,7 @@
 	M(morsel_reads_broken)	\
 	M(morsel_break_stays)	\
 	M(morsel_owns_tables)	\
+	M(morsel_super_goes)	\
 	M(morsel_any_makes)	\
 	M(morsel_any_takes)	\
 	M(morsel_destroy_mapped)	\

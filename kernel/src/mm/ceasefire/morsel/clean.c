@@ -31,7 +31,8 @@ u32 morsel_clean_delay_us;
 /**
  * morsel_clean_pause() - somebody has taken what is to be freed
  *
- * Debug builds: makes the time long until it is.
+ * Debug builds: makes the time long until it is. Also that between the look at a page that is
+ * broken and what becomes of it.
  */
 void morsel_clean_pause(void)
 {

@@ -60,12 +60,19 @@ struct morsel_broken {
 	bool			again;
 };
 
+/* The file system stays until it is put. */
+static struct super_block *morsel_get_super(struct super_block *sb)
+{
+	CF_MUTATION(morsel_super_goes, return NULL);
+	return atomic_inc_not_zero(&sb->s_active) ? sb : ERR_PTR(-ENODEV);
+}
+
 static void morsel_find_owner(struct page *page, struct morsel_broken *b)
 {
 	if (!morsel_may_own(page))
 		return;
-	b->sb = page->mapping->host->i_sb;
-	if (!atomic_inc_not_zero(&b->sb->s_active)) {
+	b->sb = morsel_get_super(page->mapping->host->i_sb);
+	if (IS_ERR(b->sb)) {
 		b->sb = NULL;
 		return;
 	}
@@ -144,6 +151,7 @@ bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
 		return false;
 	}
 	m = morsel_of(b.inode);
+	morsel_clean_pause();
 	morsel_flush_begin(m, b.offset, b.offset + PAGE_SIZE);
 	found = morsel_break(m, b.offset, page);
 	if (morsel_must_flush(m, found))

@@ -6,11 +6,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "frames.h"
@@ -18,6 +20,7 @@
 #include "morsels.h"
 #include "peer.h"
 #include "stranger.h"
+#include "worker.h"
 
 #define OWN	WORD(0x5a)
 #define PAGES	700
@@ -223,6 +226,46 @@ static void that_waits(void)
 	give_back(frame);
 }
 
+static void give_up(void *frame)
+{
+	if (!frame_give_up("hard", *(uint64_t *)frame))
+		ktap_note("memory_failure() says: %m");
+}
+
+/* Nobody has it open, and its file system is unmounted meanwhile. */
+static void unmounted(void)
+{
+	const char *delay = "/sys/kernel/debug/ceasefire/clean_delay_us";
+	long before = morsel_sysfs("pages");
+	struct worker other;
+	uint64_t frame;
+
+	close(morsel_make(UNIT));
+	worker_start(&other, -1, NULL);
+	MUST(unshare(CLONE_NEWNS));
+	MUST(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	MUST(mount("ceasefire", "/mnt", "morsel", 0, NULL));
+	morsel = (int)MUST(open("/mnt/pool", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+	MUST(ftruncate(morsel, UNIT));
+	p = morsel_map(morsel, UNIT, PROT_READ | PROT_WRITE);
+	morsel_fill(p, 512, OWN);
+	frame = frame_of(p + AT * PAGE);
+	ENSURE(frame, "no frame number");
+	MUST(munmap(p, UNIT));
+	close(morsel);
+	if (!write_text(delay, "1000000"))
+		ktap_skip("no delays: boot the debug kernel");
+	worker_begin(&other, give_up, &frame);
+	sleep_ms(300);
+	MUST(umount("/mnt"));
+	worker_end(&other);
+	ENSURE(write_text(delay, "0"), "%s: %m", delay);
+	sleep_ms(100);
+	ENSURE(morsel_sysfs("pages") == before, "%ld pages are left",
+	       morsel_sysfs("pages") - before);
+	give_back(frame);
+}
+
 #define FRAMES	(GIB / PAGE + 0x100000)
 
 static uint64_t before[FRAMES], after[FRAMES];
@@ -254,6 +297,7 @@ int main(int argc, char **argv)
 		{ "of_others", of_others, 0 },
 		{ "goes_with_the_rest", goes_with_the_rest, 0 },
 		{ "that_waits", that_waits, 0 },
+		{ "unmounted", unmounted, 0 },
 		{ "page_table", page_table, 0 },
 	};
 
