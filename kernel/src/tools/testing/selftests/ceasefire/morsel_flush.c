@@ -251,11 +251,13 @@ static void two_at_once(void)
 	ENSURE(q != MAP_FAILED, "mmap: %m");
 	*(volatile char *)q = 1;
 	peer_holds(p, OWN);
-	fpr_flush_delay(1500);
+	fpr_flush_delay(1000);
 	worker_begin(&other, take_all, NULL);
-	sleep_ms(300);
+	sleep_ms(250);
 	ENSURE(!morsel_depopulate(shared_fd, 0, PAGES * PAGE), "depopulate");
+	/* No flush comes before the peer has looked. */
 	peer_finds_none(p, OWN);
+	fpr_flush_delay(0);
 	worker_end(&other);
 }
 

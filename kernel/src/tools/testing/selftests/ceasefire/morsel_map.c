@@ -494,7 +494,7 @@ static void not_populated(void)
 }
 
 #define MANY		16
-#define MANY_BYTES	(256 * MIB)
+#define MANY_BYTES	(64 * MIB)
 
 /* What the mapping of a reader took: kB of page tables, and page faults. */
 struct taken {
