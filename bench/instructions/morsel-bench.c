@@ -44,6 +44,7 @@
 #define GIB		(1UL << 30)
 /* Tables that were cut wait for at most a second. */
 #define SETTLE_NS	1500000000UL
+#define LIMIT		"/sys/kernel/mm/ceasefire/morsel/limit"
 #define HUGE_SHM	"/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 
 /* Of what the memory is, and how it is taken. */
@@ -278,20 +279,44 @@ static void set_first(bool first)
 		die_errno("sched_setscheduler");
 }
 
-static void measure_call(unsigned long size, unsigned int repeat)
+static unsigned long cuts_of(int fd)
 {
-	struct area area = area_of(&variants[0], size < 2 * MIB ? 2 * MIB : size);
+	struct morsel_stat of_morsel;
 
+	if (ioctl(fd, MORSEL_IOC_STAT, &of_morsel))
+		die_errno("MORSEL_IOC_STAT");
+	return of_morsel.cuts;
+}
+
+/* In units of which nothing but pages is cut, or whole tables of them. */
+static void measure_call(unsigned long size, unsigned long unit, unsigned int repeat)
+{
+	struct morsel_geometry geometry = { .unit = unit, .base = PAGE };
+	int fd = memfd_create("bench", MFD_CLOEXEC | MFD_MORSEL);
+	unsigned long all = size < 2 * MIB ? 2 * MIB : size, cuts;
+	char *at;
+
+	if (fd < 0 || ioctl(fd, MORSEL_IOC_GEOMETRY, &geometry) || ftruncate(fd, (off_t)all))
+		die_errno("a morsel of %lu", all);
+	all = (all + unit - 1) / unit * unit;
+	at = map(fd, all, MAP_SHARED);
+	for_morsel(fd, MORSEL_IOC_POPULATE, 0, size, 0);
+	read_byte(at);
 	/* Those who free do not run on this CPU before it is over. */
 	set_first(true);
 	MARK();
-	for_morsel(area.fd, MORSEL_IOC_DEPOPULATE, 0, size, MORSEL_ASYNC);
+	for_morsel(fd, MORSEL_IOC_DEPOPULATE, 0, size, MORSEL_ASYNC);
 	MARK();
 	set_first(false);
-	if (fsync(area.fd))
+	cuts = unit > 2 * MIB && size >= 2 * MIB ? size / (2 * MIB) : size / PAGE;
+	if (cuts_of(fd) != cuts)
+		die(EXIT_FAILED, "%lu cuts for %lu bytes", cuts_of(fd), size);
+	if (fsync(fd))
 		die_errno("fsync");
-	print("call", "morsel-async", size, 1, 0, repeat);
-	drop(&area);
+	print("call", unit > 2 * MIB ? "unit-1G" : "unit-2M", size, 1, 0, repeat);
+	if (munmap(at, all))
+		die_errno("munmap");
+	close(fd);
 }
 
 static void measure_map(unsigned long size, unsigned int repeat)
@@ -381,6 +406,8 @@ int main(int argc, char **argv)
 	require_morsels();
 	run_on_cpu(nth_cpu(0));
 	write_to(HUGE_SHM, "advise");
+	/* Of what may wait to be freed by others it is a part. */
+	write_to(LIMIT, "100000000");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	print_environment_json(stdout);
 	for (unsigned int repeat = 0; repeat < options.repeats; repeat++) {
@@ -389,7 +416,10 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
 			if (pieces[i] > options.largest)
 				break;
-			measure_call(pieces[i], repeat);
+			/* There are 511 units. */
+			if (pieces[i] < GIB)
+				measure_call(pieces[i], 2 * MIB, repeat);
+			measure_call(pieces[i], GIB, repeat);
 			measure_take(pieces[i], repeat);
 			if (pieces[i] >= 2 * MIB)
 				measure_map(pieces[i], repeat);

@@ -78,17 +78,20 @@ def test_all_rows_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "cost", "good"),
+    ("size", "mode", "cost", "good"),
     [
-        (4096, 4100, True),
-        (4096, 4101, False),
-        # 128 pages, one table, and 512 tables.
-        (1 << 19, 16_800, True),
-        (1 << 19, 16_801, False),
-        (1 << 21, 4101, False),
-        (1 << 30, 55_200, True),
+        (4096, "unit-1G", 4100, True),
+        (4096, "unit-1G", 4101, False),
+        # 128 pages, one table, and 512 tables; or all their pages.
+        (1 << 19, "unit-1G", 16_800, True),
+        (1 << 19, "unit-1G", 16_801, False),
+        (1 << 21, "unit-1G", 4101, False),
+        (1 << 21, "unit-2M", 55_200, True),
+        (1 << 30, "unit-1G", 55_200, True),
     ],
 )
-def test_a_call_alone_is_so_much_for_each_cut(size: int, cost: float, good: bool) -> None:
-    found = morsels.missed(rows_of(line("call", "morsel-async", size, cost)))
+def test_a_call_alone_is_so_much_for_each_cut(
+    size: int, mode: str, cost: float, good: bool
+) -> None:
+    found = morsels.missed(rows_of(line("call", mode, size, cost)))
     assert (not found) == good and all("must be" in text for text in found)
