@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 from ceasefire import paths, remedies
 from ceasefire.errors import EXIT_UNSUPPORTED, EXIT_USAGE, Failure, Unsupported, UsageError
+from ceasefire.vm import GuestSpec
+from ceasefire.vm.guest import accelerator
 
 
 def host_record(command: str, **facts: object) -> dict[str, object]:
@@ -19,6 +21,18 @@ def host_record(command: str, **facts: object) -> dict[str, object]:
         "host_cpus": host_cpus(),
         **facts,
     }
+
+
+def guest_record(command: str, spec: GuestSpec) -> dict[str, object]:
+    """Return that line for a guest that this machine emulates: its times compare with nothing."""
+    return host_record(
+        command,
+        where=f"in a guest with {spec.cpus} CPUs",
+        accel=accelerator(spec),
+        kernel_kind=spec.kernel,
+        cpus=spec.cpus,
+        comparable=False,
+    )
 
 
 def host_cpus() -> int:

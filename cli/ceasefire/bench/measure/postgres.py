@@ -14,7 +14,6 @@ from ceasefire.errors import Failure
 from ceasefire.output import progress
 from ceasefire.paths import build_dir, package_root
 from ceasefire.vm import GuestSpec, run_guest
-from ceasefire.vm.guest import accelerator
 
 KERNEL = "run"
 CPUS = 2
@@ -47,16 +46,7 @@ def measure(folder: Folder, rounds: int, seconds: int) -> None:
     shell = ["sh", "-c", 'cd /run && exec "$@"', "sh", *words]
     result = run_guest(spec, shell, name="bench-postgres")
     machine.judge(result.check(), result.stderr.decode(errors="replace"))
-    folder.add(
-        machine.host_record(
-            "bench postgres",
-            where=f"in a guest with {CPUS} CPUs",
-            accel=accelerator(spec),
-            kernel_kind=KERNEL,
-            cpus=CPUS,
-            comparable=False,
-        )
-    )
+    folder.add(machine.guest_record("bench postgres", spec))
     for sample in samples_in(result.stdout.decode(errors="replace").splitlines()):
         folder.add(sample)
 

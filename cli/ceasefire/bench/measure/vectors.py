@@ -16,7 +16,6 @@ from ceasefire.bench.results.store import Folder
 from ceasefire.errors import Failure
 from ceasefire.output import progress
 from ceasefire.vm import GuestSpec, run_guest
-from ceasefire.vm.guest import accelerator
 
 KERNEL = "run"
 VECTOR = "vector"
@@ -41,16 +40,7 @@ def measure(folder: Folder, cpus: Sequence[int], rounds: int) -> None:
             spec, ["sh", "-c", " && ".join(each)], name="bench-vectors", cwd=Path("/")
         )
         machine.judge(result.check(), result.stderr.decode(errors="replace"))
-        folder.add(
-            machine.host_record(
-                "bench morsel-shootdowns",
-                where=f"in a guest with {count} CPUs",
-                accel=accelerator(spec),
-                kernel_kind=KERNEL,
-                cpus=count,
-                comparable=False,
-            )
-        )
+        folder.add(machine.guest_record("bench morsel-shootdowns", spec))
         for sample in samples_in(result.stdout.decode(errors="replace").splitlines()):
             folder.add(sample)
 
