@@ -308,8 +308,8 @@ bool cf_is_mapping_only(struct mm_struct *mm);
 
 /* tags.c */
 bool cf_tags_init(void);
-bool cf_tag_frames(unsigned long pfn, unsigned long nr, u64 new,
-		   unsigned long *fresh);
+bool cf_tag_frames(unsigned long pfn, unsigned long nr, struct cf_ctx *ctx,
+		   u64 new, unsigned long *fresh);
 bool cf_frames_tagged(unsigned long pfn);
 u64 cf_frames_tags(unsigned long pfn, unsigned long nr);
 bool cf_frames_reached(unsigned long pfn, unsigned long nr);

@@ -118,11 +118,14 @@ static bool cf_gather_too_many(unsigned long pages)
 static unsigned long cf_frames_of(struct mmu_gather *tlb, struct page *page,
 				  const struct cf_policy *policy)
 {
-	struct folio *folio = page_folio(page);
+	struct folio *folio;
 
+	if (likely(!tlb->cleared_pmds) || !policy->huge)
+		return 1;
 	CF_MUTATION(latr_tag_head, return 1);
-	return policy->huge && tlb->cleared_pmds && page == &folio->page &&
-	       folio_test_pmd_mappable(folio) ? folio_nr_pages(folio) : 1;
+	folio = page_folio(page);
+	return page == &folio->page && folio_test_pmd_mappable(folio) ?
+	       folio_nr_pages(folio) : 1;
 }
 
 /*
@@ -194,6 +197,7 @@ static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
 				why = CF_FLUSH_LIMIT;
 			else if (!cf_tag_id(tags[anon]) ||
 				 !cf_tag_frames(page_to_pfn(page), nr,
+						anon ? ctx : owner,
 						tags[anon], &fresh[anon]))
 				why = CF_FLUSH_TAGS;
 			else if (unlikely(cf_any_bad(page, nr)))

@@ -203,7 +203,19 @@ static void cf_tag_pause(void)
 #endif
 }
 
-static bool cf_tag_frame(u64 *slot, u64 new, unsigned long *fresh)
+/* Can the one whom a tag names reach the frame? Most often it is who skips now. */
+static bool cf_tag_reaches(u64 tag, struct cf_ctx *ctx)
+{
+	if (!tag)
+		return false;
+	if (likely(cf_tag_id(tag) == ctx->id))
+		return cf_tag_is_stale(tag, ctx);
+	guard(rcu)();
+	return cf_tag_is_stale(tag, cf_ctx_find(cf_tag_id(tag)));
+}
+
+static bool cf_tag_frame(u64 *slot, struct cf_ctx *ctx, u64 new,
+			 unsigned long *fresh)
 {
 	u64 old = READ_ONCE(*slot), next;
 	bool stale;
@@ -211,10 +223,7 @@ static bool cf_tag_frame(u64 *slot, u64 new, unsigned long *fresh)
 	do {
 		bool other = cf_tag_id(old) != cf_tag_id(new);
 
-		rcu_read_lock();
-		stale = old && cf_tag_is_stale(old,
-					       cf_ctx_find(cf_tag_id(old)));
-		rcu_read_unlock();
+		stale = cf_tag_reaches(old, ctx);
 		CF_MUTATION_IF(fpr_no_shared_tag, other, stale = false);
 		next = cf_tag_combine(old, stale, new,
 				      stale && other ? cf_shared_tag_now() : 0);
@@ -236,15 +245,16 @@ static bool cf_tag_frame(u64 *slot, u64 new, unsigned long *fresh)
  * cf_tag_frames() - note that a context was left with stale translations
  * @pfn: first frame
  * @nr:	number of frames, of one folio
- * @new: tag of the context that skips, read after the entries were cleared
+ * @ctx: the context that skips
+ * @new: its tag, read after the entries were cleared
  * @fresh: the number of those that nobody could reach before is added to it
  *
  * Context: any; the caller holds a reference to the frames.
  * Return: false if the frames have no tags (yet): the caller must flush. Tags
  * already written stay; the caller owes for them.
  */
-bool cf_tag_frames(unsigned long pfn, unsigned long nr, u64 new,
-		   unsigned long *fresh)
+bool cf_tag_frames(unsigned long pfn, unsigned long nr, struct cf_ctx *ctx,
+		   u64 new, unsigned long *fresh)
 {
 	bool shared = false, all = true;
 	unsigned long i;
@@ -264,7 +274,7 @@ bool cf_tag_frames(unsigned long pfn, unsigned long nr, u64 new,
 		}
 		if (likely(READ_ONCE(*slot) == new))
 			continue;
-		shared |= cf_tag_frame(slot, new, fresh);
+		shared |= cf_tag_frame(slot, ctx, new, fresh);
 	}
 	if (shared)
 		cf_owe(&cf_shared, cf_tag_gen(cf_shared_tag_now()));

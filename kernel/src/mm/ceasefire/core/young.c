@@ -132,8 +132,8 @@ void __cf_young_cleared(struct vm_area_struct *vma, pte_t pte)
 	gen = cf_started(owner);
 	cf_owe_young(owner, gen);
 	if (!cf_gen_fits(gen) ||
-	    !cf_tag_frames(pte_pfn(pte), 1, cf_tag_make(owner->id, gen),
-			   &fresh))
+	    !cf_tag_frames(pte_pfn(pte), 1, owner,
+			   cf_tag_make(owner->id, gen), &fresh))
 		cf_raise(&ctx->untracked, cf_started(ctx) + 1);
 	/* One that is truncated now would be parked, too. */
 	atomic_long_add(fresh, &owner->stale);
