@@ -19,6 +19,7 @@
  *   install_delay_us	time between finding a table of a morsel and locking it
  *   clean_delay_us	time for which a cleaner of morsels is late, and who has taken something
  *			does not free it
+ *   mark_delay_us	time between a mark and the clear, if the mark comes first (morsels)
  *   hint		write "START LENGTH" in bytes, hexadecimal: give NUMA hints for
  *			this part of the own memory, now
  *   first_generation	least generation of processes that start to use FPR
@@ -37,7 +38,6 @@
 
 #include "core/core.h"
 #include "fpr/fpr.h"
-#include "morsel/morsel.h"
 
 #define CF_MUTATION_NAME(name)	#name,
 
@@ -52,6 +52,9 @@ u32 cf_flush_delay_us;
 u32 cf_tag_delay_us;
 u32 cf_skip_delay_us;
 u32 cf_rewrite_delay_us;
+u32 cf_install_delay_us;
+u32 cf_clean_delay_us;
+u32 cf_mark_delay_us;
 atomic_t cf_holds;
 u32 cf_start_delay_us;
 u64 cf_first_generation;
@@ -184,8 +187,9 @@ static int __init cf_mutate_init(void)
 	debugfs_create_u32("slots", 0600, dir, &sharers_slots);
 #ifdef CONFIG_CEASEFIRE_MORSEL
 	debugfs_create_u32("install_delay_us", 0600, dir,
-			   &morsel_install_delay_us);
-	debugfs_create_u32("clean_delay_us", 0600, dir, &morsel_clean_delay_us);
+			   &cf_install_delay_us);
+	debugfs_create_u32("clean_delay_us", 0600, dir, &cf_clean_delay_us);
+	debugfs_create_u32("mark_delay_us", 0600, dir, &cf_mark_delay_us);
 #endif
 	pr_warn("ceasefire: built for testing, not secure\n");
 	return 0;

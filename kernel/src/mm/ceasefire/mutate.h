@@ -208,7 +208,15 @@
 	M(morsel_end_hasty)	\
 	M(morsel_cleaner_stays)	\
 	M(morsel_finish_beside)	\
-	M(morsel_settle_beside)
+	M(morsel_settle_beside)	\
+	M(morsel_owed_unseen)	\
+	M(morsel_marks_dropped)	\
+	M(morsel_marks_early)	\
+	M(morsel_any_owes)	\
+	M(morsel_lazy_never)	\
+	M(morsel_pool_hasty)	\
+	M(morsel_pool_pinned)	\
+	M(morsel_pool_unbounded)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {
@@ -223,6 +231,9 @@ extern u32 cf_flush_delay_us;
 extern u32 cf_tag_delay_us;
 extern u32 cf_skip_delay_us;
 extern u32 cf_rewrite_delay_us;
+extern u32 cf_install_delay_us;
+extern u32 cf_clean_delay_us;
+extern u32 cf_mark_delay_us;
 extern atomic_t cf_holds;
 extern u32 cf_start_delay_us;
 extern u32 cf_skip_local;

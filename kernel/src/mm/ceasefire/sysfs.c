@@ -451,6 +451,7 @@ static struct kobj_attribute morsel_enabled_attr =
 	__ATTR(enabled, 0644, morsel_enabled_show, morsel_enabled_store);
 
 CF_LIMIT(limit, morsel_limit);
+CF_LIMIT(lazy_limit, morsel_pool_limit);
 
 static ssize_t pages_show(struct kobject *kobj, struct kobj_attribute *attr,
 			  char *buf)
@@ -463,6 +464,7 @@ static struct kobj_attribute pages_attr = __ATTR_RO(pages);
 static struct attribute *morsel_attrs[] = {
 	&morsel_enabled_attr.attr,
 	&limit_attr.attr,
+	&lazy_limit_attr.attr,
 	&pages_attr.attr,
 	NULL,
 };

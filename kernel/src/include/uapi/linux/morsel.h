@@ -23,11 +23,14 @@ struct morsel_geometry {
 	__u64 unit;
 	/* Size of pages: 4096. */
 	__u32 base;
-	/* Has to be 0. */
+	/* MORSEL_ALLOW_LAZY, or 0. */
 	__u32 flags;
 	/* Where mmap() maps it if nothing is said and nothing is there; 0: anywhere. */
 	__u64 address;
 };
+
+/* Of MORSEL_IOC_GEOMETRY: depopulation may use MORSEL_LAZY. */
+#define MORSEL_ALLOW_LAZY	0x1U
 
 /* In bytes. */
 struct morsel_range {
@@ -42,7 +45,7 @@ struct morsel_vec {
 	/* Address of @nr struct morsel_range. */
 	__u64 ranges;
 	__u32 nr;
-	/* MORSEL_ASYNC, or 0. */
+	/* MORSEL_ASYNC, MORSEL_LAZY, or 0. */
 	__u32 flags;
 	/* Out: so many ranges are done. */
 	__u64 done;
@@ -60,7 +63,8 @@ struct morsel_stat {
 	__u64 flushes;
 	/* What was taken away by MORSEL_ASYNC and is not free yet, as if each table was full. */
 	__u64 waiting;
-	__u64 reserved;
+	/* What was given up by MORSEL_LAZY and is still part of @pages. */
+	__u64 pool;
 };
 
 /*
@@ -68,6 +72,15 @@ struct morsel_stat {
  * free later; at the latest when fsync() returns, or for a call that needs it for this morsel.
  */
 #define MORSEL_ASYNC		0x2U
+
+/*
+ * Of MORSEL_IOC_DEPOPULATE, for morsels that allow it: no CPU is interrupted. What whole pages of
+ * the ranges contain is undefined until they are populated again, by a call or by an access
+ * that finds no page: then it is zeroes. Who writes to them before may write to any other
+ * place of the morsel. Where one who maps it cannot be waited for, as a child that has
+ * inherited the mapping, it is as without the flag.
+ */
+#define MORSEL_LAZY		0x4U
 
 /* Of MORSEL_IOC_DESTROY: also if it is mapped. */
 #define MORSEL_FORCE		0x1U

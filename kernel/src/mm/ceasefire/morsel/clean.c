@@ -24,10 +24,6 @@
 #define MORSEL_CUT_MAX		(PMD_SIZE / PAGE_SIZE)
 #define MORSEL_CUT_AGE		HZ
 
-#ifdef CONFIG_CEASEFIRE_DEBUG
-u32 morsel_clean_delay_us;
-#endif
-
 /**
  * morsel_clean_pause() - somebody has taken what is to be freed
  *
@@ -37,7 +33,7 @@ u32 morsel_clean_delay_us;
 void morsel_clean_pause(void)
 {
 #ifdef CONFIG_CEASEFIRE_DEBUG
-	u32 us = READ_ONCE(morsel_clean_delay_us);
+	u32 us = READ_ONCE(cf_clean_delay_us);
 
 	if (us)
 		msleep(DIV_ROUND_UP(us, USEC_PER_MSEC));

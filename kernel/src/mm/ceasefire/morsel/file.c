@@ -168,6 +168,7 @@ static int morsel_fsync(struct file *file, loff_t start, loff_t end,
 	struct morsel *m = morsel_of(file_inode(file));
 
 	CF_MUTATION(morsel_fsync_hasty, return 0);
+	morsel_pool_empty(m);
 	morsel_finish(m);
 	morsel_settle_now(m);
 	return 0;
@@ -233,13 +234,15 @@ static long morsel_ioc_geometry(struct file *file, void __user *arg)
 		return -EFAULT;
 	if (!(file->f_mode & FMODE_WRITE))
 		return -EPERM;
-	if (g.base != PAGE_SIZE || g.flags || g.address & (g.unit - 1) ||
-	    g.address >= TASK_SIZE)
+	if (g.base != PAGE_SIZE || g.flags & ~MORSEL_ALLOW_LAZY ||
+	    g.address & (g.unit - 1) || g.address >= TASK_SIZE)
 		return -EINVAL;
 	inode_lock(inode);
 	err = morsel_set_unit(m, g.unit);
-	if (!err)
+	if (!err) {
 		m->address = g.address;
+		m->lazy = g.flags & MORSEL_ALLOW_LAZY;
+	}
 	inode_unlock(inode);
 	return err;
 }
@@ -296,17 +299,34 @@ static int morsel_populate_vec(struct morsel *m,
 	return 0;
 }
 
+/* Who takes from a lazy morsel in the ordinary way is alone; see epochs.c. */
 static int morsel_depopulate_vec(struct morsel *m,
 				 const struct morsel_range *ranges,
 				 struct morsel_vec *vec)
 {
-	int err;
+	struct inode *inode = &m->inode;
+	bool done = false;
+	int err = 0;
 
+	if (vec->flags & MORSEL_LAZY && !m->lazy)
+		return -EINVAL;
 	/* Against a size that changes. */
-	inode_lock_shared(&m->inode);
-	err = morsel_is_gone(m) ? -ENODEV :
-	      morsel_depopulate(m, ranges, vec->nr, vec->flags & MORSEL_ASYNC);
-	inode_unlock_shared(&m->inode);
+	inode_lock_shared(inode);
+	if (morsel_is_gone(m))
+		err = -ENODEV;
+	else if (vec->flags & MORSEL_LAZY)
+		done = morsel_lazy_depopulate(m, ranges, vec->nr);
+	else if (!m->lazy)
+		done = !morsel_depopulate(m, ranges, vec->nr,
+					  vec->flags & MORSEL_ASYNC);
+	inode_unlock_shared(inode);
+	if (!err && !done) {
+		inode_lock(inode);
+		err = morsel_is_gone(m) ? -ENODEV :
+		      morsel_depopulate(m, ranges, vec->nr,
+					vec->flags & MORSEL_ASYNC);
+		inode_unlock(inode);
+	}
 	if (!err)
 		vec->done = vec->nr;
 	return err;
@@ -332,7 +352,7 @@ static long morsel_ioc_vec(struct file *file, unsigned int cmd,
 		return -EFAULT;
 	vec.done = 0;
 	ranges = morsel_get_ranges(m, &vec, cmd == MORSEL_IOC_DEPOPULATE ?
-				   MORSEL_ASYNC : 0);
+				   MORSEL_ASYNC | MORSEL_LAZY : 0);
 	if (IS_ERR(ranges))
 		return PTR_ERR(ranges);
 	err = cmd == MORSEL_IOC_POPULATE ?

@@ -285,6 +285,7 @@ static int morsel_mprotect(struct vm_area_struct *vma, unsigned long start,
 static void morsel_vma_open(struct vm_area_struct *vma)
 {
 	morsel_map_copy(morsel_of_vma(vma));
+	morsel_epoch_map(vma);
 }
 
 static void morsel_vma_close(struct vm_area_struct *vma)
@@ -352,6 +353,7 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 	}
 	morsel_set_flags(vma);
 	vma->vm_ops = &morsel_vm_ops;
+	morsel_epoch_map(vma);
 	return 0;
 }
 

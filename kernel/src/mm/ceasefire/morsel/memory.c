@@ -167,8 +167,14 @@ static void morsel_count(struct morsel *m, pg_data_t *node, long nr)
  */
 struct page *morsel_block_alloc(struct morsel *m, unsigned int *order, int *err)
 {
-	struct page *page;
+	struct page *page = m->lazy ? morsel_pool_take(m) : NULL;
+	unsigned int i;
 
+	*err = 0;
+	if (page) {
+		*order = 0;
+		return page;
+	}
 	for (;; *order /= 2) {
 		*err = -EDQUOT;
 		if (morsel_charge(m, 1UL << *order)) {
@@ -187,6 +193,9 @@ struct page *morsel_block_alloc(struct morsel *m, unsigned int *order, int *err)
 	}
 	if (*order)
 		split_page(page, *order);
+	/* No page has a mark yet; behind the first one that is not said. */
+	for (i = 0; i < 1U << *order && m->lazy; i++)
+		set_page_private(page + i, 0);
 	morsel_count(m, page_pgdat(page), 1L << *order);
 	*err = 0;
 	return page;
@@ -199,6 +208,8 @@ struct page *morsel_block_alloc(struct morsel *m, unsigned int *order, int *err)
  */
 void morsel_page_discard(struct morsel *m, struct page *page)
 {
+	if (morsel_pool_put(m, page))
+		return;
 	morsel_count(m, page_pgdat(page), -1);
 	morsel_uncharge(m, 1);
 	page->mapping = NULL;

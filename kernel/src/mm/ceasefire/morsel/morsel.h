@@ -22,6 +22,9 @@
  *   flush.c	all who map it flush
  *   clean.c	what was cut is freed
  *   async.c	the same by others
+ *   lazy.c	depopulation without a flush
+ *   epochs.c	which offsets CPUs may still reach then (lazy_state.h)
+ *   pool.c	pages that were given up so
  *   destroy.c	nothing is left, whoever maps it
  *   poison.c	a page is broken
  *   show.c	what can be seen of it
@@ -30,7 +33,7 @@
  * the level above roots.
  *
  * M1 An entry is cut by xchg(). Who got the old value owns what it leads to. An entry that is
- *    not present says that the page was broken, and leads to nothing.
+ *    not present leads to nothing: the page was broken (M10), or given up (M7).
  * M2 Into a table one installs under its lock, after a look at the entry above, and at
  *    the size of the object.
  * M3 What was cut is freed when every mapping in i_mmap was flushed. A mapping that
@@ -48,10 +51,13 @@
  * M10 A page that was broken is used by nobody, and its offset says so until it is
  *    depopulated.
  *
- * (M7 is about depopulation without a flush, which is not there yet.)
+ * M7 What was given up without a flush stays in the object, and its offset without a page,
+ *    until each process that maps it has flushed. An entry that is not present may have a
+ *    mark that says so.
  *
  * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, @finishing,
- * @settling, i_mmap_rwsem, the lock of one table. Locks of two tables are never held at once.
+ * @settling, @lazy_lock, i_mmap_rwsem, the lock of one table, @pool_lock. Locks of two tables
+ * are never held at once.
  */
 #ifndef _MM_CEASEFIRE_MORSEL_H
 #define _MM_CEASEFIRE_MORSEL_H
@@ -59,11 +65,14 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
 #include <linux/workqueue.h>
 
 #include <uapi/linux/morsel.h>
 
 #include "../mutate.h"
+#include "lazy_state.h"
 
 /* Who may make morsels: /sys/kernel/mm/ceasefire/morsel/enabled. */
 enum morsel_enabled {
@@ -151,6 +160,18 @@ struct morsel {
 	/* The same and what is being freed, as if each table was full. */
 	atomic_long_t		waiting;
 	struct morsel_cleaner	cleaners[MORSEL_CLEANERS];
+	/* It may be depopulated without a flush. Set once, inode lock; see lazy.c. */
+	bool			lazy;
+	/* @now and @settled may be read without it. @lazy_lock */
+	struct morsel_epochs	epochs;
+	/* Newest mark of all. Raised under the lock of the table that has it. */
+	u64			newest;
+	struct mutex		lazy_lock;
+	/* Pages that were given up, by page->lru; page_private() is the mark. @pool_lock */
+	spinlock_t		pool_lock;
+	struct list_head	pool;
+	unsigned long		nr_pool;
+	struct delayed_work	pool_age;
 };
 
 static inline struct morsel *morsel_of(struct inode *inode)
@@ -190,10 +211,38 @@ static inline unsigned long *morsel_table(unsigned long entry)
 	return __va(entry & PTE_PFN_MASK);
 }
 
-/* Of an entry of a page that is not 0: is there a page, or was it broken? */
+/* Of an entry of a page that is not 0 and has no mark: is there a page, or was it broken? */
 static inline bool morsel_leaf_is_broken(unsigned long entry)
 {
 	return !(entry & _PAGE_PRESENT);
+}
+
+/* Generic code takes an entry with a mark for none: it is a marker of no known kind. */
+#define MORSEL_MARK_SHIFT	3
+static_assert(PTE_MARKER_MASK >> MORSEL_MARK_SHIFT == 0);
+
+static inline unsigned long morsel_leaf_marked(u64 mark)
+{
+	swp_entry_t entry = swp_entry(SWP_PTE_MARKER, mark << MORSEL_MARK_SHIFT);
+
+	return pte_val(swp_entry_to_pte(entry));
+}
+
+static inline bool morsel_leaf_is_marked(unsigned long entry)
+{
+	return entry && !(entry & _PAGE_PRESENT) &&
+	       is_pte_marker_entry(pte_to_swp_entry(__pte(entry)));
+}
+
+static inline u64 morsel_leaf_mark(unsigned long entry)
+{
+	return swp_offset(pte_to_swp_entry(__pte(entry))) >> MORSEL_MARK_SHIFT;
+}
+
+/* Is there a page, or was there one that is broken? */
+static inline bool morsel_leaf_is_there(unsigned long entry)
+{
+	return entry && !morsel_leaf_is_marked(entry);
 }
 
 static inline struct page *morsel_leaf_page(unsigned long entry)
@@ -268,6 +317,7 @@ int morsel_populate_page(struct morsel *m, u64 offset);
 int morsel_populate(struct morsel *m, u64 start, u64 end);
 
 /* prune.c */
+bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end);
 int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 		      unsigned int nr, bool async);
 
@@ -293,15 +343,34 @@ void morsel_async_end(struct morsel *m);
 void morsel_async_setup(struct morsel *m);
 int __init morsel_async_init(void);
 
+/* epochs.c */
+bool morsel_owes(struct morsel *m, u64 mark);
+bool morsel_is_owed(struct morsel *m, unsigned long leaf);
+void morsel_epoch_map(struct vm_area_struct *vma);
+void morsel_epoch_flush(struct morsel *m, u64 mark, enum vm_event_item why);
+void morsel_epoch_wait(struct morsel *m);
+void morsel_epoch_settle(struct morsel *m);
+void morsel_epoch_turn(struct morsel *m);
+void morsel_epoch_end(struct morsel *m);
+
+/* pool.c */
+void morsel_pool_add(struct morsel *m, struct list_head *pages,
+		     unsigned long nr);
+void morsel_pool_cut(struct morsel *m, unsigned long keep,
+		     struct list_head *pages);
+struct page *morsel_pool_take(struct morsel *m);
+bool morsel_pool_put(struct morsel *m, struct page *page);
+
+/* lazy.c */
+extern unsigned long morsel_pool_limit;
+bool morsel_lazy_depopulate(struct morsel *m, const struct morsel_range *ranges,
+			    unsigned int nr);
+void morsel_pool_empty(struct morsel *m);
+void morsel_lazy_end(struct morsel *m);
+void morsel_lazy_setup(struct morsel *m);
+
 /* show.c */
 void morsel_get_stat(struct morsel *m, struct morsel_stat *stat);
 void morsel_show_fdinfo(struct seq_file *s, struct file *file);
-
-#ifdef CONFIG_CEASEFIRE_DEBUG
-/* Time between finding a table and locking it, for who installs. */
-extern u32 morsel_install_delay_us;
-/* Time for which a cleaner is late, and who has taken something does not free it. */
-extern u32 morsel_clean_delay_us;
-#endif
 
 #endif /* _MM_CEASEFIRE_MORSEL_H */

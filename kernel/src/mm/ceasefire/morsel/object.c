@@ -99,6 +99,7 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	INIT_DELAYED_WORK(&m->settle, morsel_settle);
 	mutex_init(&m->settling);
 	morsel_async_setup(m);
+	morsel_lazy_setup(m);
 	return &m->inode;
 }
 
@@ -108,6 +109,7 @@ static void morsel_evict_inode(struct inode *inode)
 
 	/* First: cleaners queue what clean.c waits for. */
 	morsel_async_end(m);
+	morsel_lazy_end(m);
 	if (m->top)
 		morsel_clean_all(m);
 	WARN_ON_ONCE(atomic_long_read(&m->pages) ||

@@ -54,6 +54,10 @@ static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
 		waits = morsel_free_some(m);
 		err = morsel_fill_hole(m, offset, nr);
 	}
+	if (err == -EBUSY) {
+		morsel_epoch_wait(m);
+		err = -EAGAIN;
+	}
 	return err;
 }
 

@@ -127,8 +127,15 @@ static void morsel_zero(struct morsel *m, u64 start, u64 end)
 	put_page(page);
 }
 
-/* The whole pages of a range, after its ends were zeroed; false: there are none. */
-static bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end)
+/**
+ * morsel_whole_pages() - the whole pages of a range, after its ends were zeroed
+ * @m: the morsel
+ * @start: first byte; set to the first page
+ * @end: behind the last byte; set to the end of the last page
+ *
+ * Return: false: there are none.
+ */
+bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end)
 {
 	u64 first = round_up(*start, PAGE_SIZE);
 	u64 last = round_down(*end, PAGE_SIZE);
@@ -165,7 +172,8 @@ static void morsel_cut_range(struct morsel *m, const struct morsel_range *range,
  * @nr: so many
  * @async: the memory may be free later
  *
- * Context: may sleep; no lock is held but the inode's.
+ * Context: may sleep; no lock is held but the inode's, which has to be exclusive where pages
+ * may be given up without a flush (epochs.c).
  * Return: 0. All users see zeroes in the ranges when it returns.
  */
 int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
@@ -184,6 +192,7 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 	}
 	if (!m->level || start >= end)
 		return 0;
+	morsel_epoch_settle(m);
 	morsel_flush_begin(m, start, end);
 	for (i = 0; i < nr; i++)
 		morsel_cut_range(m, &ranges[i], &g);

@@ -38,6 +38,7 @@ void morsel_get_stat(struct morsel *m, struct morsel_stat *stat)
 		.cuts = atomic_long_read(&m->cuts),
 		.flushes = atomic_long_read(&m->flushes),
 		.waiting = atomic_long_read(&m->waiting),
+		.pool = READ_ONCE(m->nr_pool),
 	};
 }
 
@@ -55,5 +56,6 @@ void morsel_show_fdinfo(struct seq_file *s, struct file *file)
 	seq_printf(s, "morsel_pages:\t%llu kB\n", stat.pages << (PAGE_SHIFT - 10));
 	seq_printf(s, "morsel_tables:\t%llu kB\n",
 		   stat.tables << (PAGE_SHIFT - 10));
+	seq_printf(s, "morsel_pool:\t%llu kB\n", stat.pool << (PAGE_SHIFT - 10));
 	seq_printf(s, "morsel_mappings:\t%llu\n", stat.mappings);
 }

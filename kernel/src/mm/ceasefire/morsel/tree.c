@@ -34,11 +34,9 @@
 #include "morsel.h"
 
 #ifdef CONFIG_CEASEFIRE_DEBUG
-u32 morsel_install_delay_us;
-
 static void morsel_install_pause(void)
 {
-	u32 us = READ_ONCE(morsel_install_delay_us);
+	u32 us = READ_ONCE(cf_install_delay_us);
 
 	if (us)
 		mdelay(us / USEC_PER_MSEC);
@@ -223,7 +221,8 @@ static unsigned long morsel_leaf(struct page *page)
  *
  * What there is no room for is discarded.
  *
- * Return: 0; -EAGAIN: the table is gone; -ENXIO: the object is smaller. Then all are discarded.
+ * Return: 0; -EAGAIN: the table is gone; -ENXIO: the object is smaller; -EBUSY: what was there may
+ * be reached, see morsel_epoch_wait(). Then all are discarded.
  */
 int morsel_install(struct morsel *m, u64 offset, struct page *page,
 		   unsigned int nr)
@@ -239,11 +238,19 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 	table = above ? __morsel_lock_leaves(above, &ptl, true) : NULL;
 	if (!table)
 		goto discard;
+	err = -ENXIO;
 	for (i = 0; i < nr; i++) {
+		unsigned long old = table[at + i];
+
 		if (!morsel_is_inside(m, offset + i * PAGE_SIZE))
 			break;
-		if (table[at + i])
+		if (morsel_leaf_is_there(old))
 			continue;
+		if (unlikely(old && morsel_is_owed(m, old))) {
+			err = -EBUSY;
+			break;
+		}
+		set_page_private(page + i, 0);
 		page[i].index = (offset >> PAGE_SHIFT) + i;
 		/* Who finds the mapping finds the index, see poison.c. */
 		smp_store_release(&page[i].mapping, m->inode.i_mapping);
@@ -254,7 +261,8 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 		WRITE_ONCE(table[at + i], leaf);
 		__set_bit(i, installed);
 	}
-	err = i ? 0 : -ENXIO;
+	if (i)
+		err = 0;
 	morsel_unlock_leaves(ptl);
 discard:
 	for_each_clear_bit(i, installed, nr)
@@ -293,10 +301,12 @@ unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present)
 			continue;
 		}
 		while (*offset < stop &&
-		       !!table[morsel_index(*offset, 1)] != present)
+		       morsel_leaf_is_there(table[morsel_index(*offset, 1)]) !=
+		       present)
 			*offset += PAGE_SIZE;
 		while (*offset + nr * PAGE_SIZE < stop &&
-		       !!table[morsel_index(*offset, 1) + nr] == present)
+		       morsel_leaf_is_there(table[morsel_index(*offset, 1) +
+						  nr]) == present)
 			nr++;
 		morsel_unlock_leaves(ptl);
 		if (nr)
@@ -324,10 +334,12 @@ struct page *morsel_get_page(struct morsel *m, u64 offset)
 	if (!table)
 		return NULL;
 	leaf = table[morsel_index(offset, 1)];
-	if (leaf && morsel_leaf_is_broken(leaf)) {
+	if (!morsel_leaf_is_there(leaf)) {
+		page = NULL;
+	} else if (morsel_leaf_is_broken(leaf)) {
 		page = ERR_PTR(-EIO);
 		CF_MUTATION(morsel_reads_broken, page = NULL);
-	} else if (leaf) {
+	} else {
 		page = morsel_leaf_page(leaf);
 		get_page(page);
 	}
@@ -353,7 +365,7 @@ int morsel_look(struct morsel *m, u64 offset)
 		return 0;
 	leaf = table[morsel_index(offset, 1)];
 	morsel_unlock_leaves(ptl);
-	if (!leaf)
+	if (!morsel_leaf_is_there(leaf))
 		return 0;
 	return morsel_leaf_is_broken(leaf) ? -EHWPOISON : 1;
 }

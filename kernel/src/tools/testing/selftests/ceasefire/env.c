@@ -167,7 +167,9 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->send_delay_us = read_number(DEBUGFS "send_delay_us");
 	s->slots = read_number(DEBUGFS "slots");
 	s->clean_delay_us = read_number(DEBUGFS "clean_delay_us");
+	s->mark_delay_us = read_number(DEBUGFS "mark_delay_us");
 	s->morsel_limit = read_number(MORSEL_SYSFS "limit");
+	s->lazy_limit = read_number(MORSEL_SYSFS "lazy_limit");
 	s->settle_ms = latr_sysfs("settle_ms");
 	s->late_ms = latr_sysfs("late_ms");
 	s->held_limit = latr_sysfs("held_limit");
@@ -207,9 +209,13 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		try_set(DEBUGFS, "fork_fails", 0);
 		if (s->clean_delay_us >= 0)
 			try_set(DEBUGFS, "clean_delay_us", s->clean_delay_us);
+		if (s->mark_delay_us >= 0)
+			try_set(DEBUGFS, "mark_delay_us", s->mark_delay_us);
 	}
 	if (s->morsel_limit >= 0)
 		try_set(MORSEL_SYSFS, "limit", s->morsel_limit);
+	if (s->lazy_limit >= 0)
+		try_set(MORSEL_SYSFS, "lazy_limit", s->lazy_limit);
 	if (s->settle_ms >= 0) {
 		try_set(LATR_SYSFS, "settle_ms", s->settle_ms);
 		try_set(LATR_SYSFS, "late_ms", s->late_ms);

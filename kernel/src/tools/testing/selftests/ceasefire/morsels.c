@@ -13,9 +13,11 @@
 
 #define SYSFS	"/sys/kernel/mm/ceasefire/morsel/"
 
-int morsel_make_of(uint64_t size, uint64_t unit)
+static int make(uint64_t size, uint64_t unit, uint32_t flags)
 {
-	struct morsel_geometry g = { .unit = unit, .base = PAGE };
+	struct morsel_geometry g = {
+		.unit = unit, .base = PAGE, .flags = flags,
+	};
 	int fd = memfd_create("case", MFD_MORSEL | MFD_CLOEXEC);
 
 	if (fd < 0 && errno == EINVAL)
@@ -25,6 +27,16 @@ int morsel_make_of(uint64_t size, uint64_t unit)
 		MUST(ioctl(fd, MORSEL_IOC_GEOMETRY, &g));
 	MUST(ftruncate(fd, (off_t)size));
 	return fd;
+}
+
+int morsel_make_of(uint64_t size, uint64_t unit)
+{
+	return make(size, unit, 0);
+}
+
+int morsel_make_lazy(uint64_t size, uint64_t unit)
+{
+	return make(size, unit, MORSEL_ALLOW_LAZY);
 }
 
 int morsel_make(uint64_t size)
@@ -48,16 +60,32 @@ char *morsel_map(int fd, uint64_t size, int prot)
 	return p;
 }
 
-int morsel_vector(int fd, unsigned long request,
+static int vector(int fd, unsigned long request,
 		  const struct morsel_range *ranges, unsigned int nr,
-		  uint64_t *done)
+		  unsigned int flags, uint64_t *done)
 {
-	struct morsel_vec vec = { .ranges = (uintptr_t)ranges, .nr = nr };
+	struct morsel_vec vec = {
+		.ranges = (uintptr_t)ranges, .nr = nr, .flags = flags,
+	};
 	int err = ioctl(fd, request, &vec) ? -errno : 0;
 
 	if (done)
 		*done = vec.done;
 	return err;
+}
+
+int morsel_vector(int fd, unsigned long request,
+		  const struct morsel_range *ranges, unsigned int nr,
+		  uint64_t *done)
+{
+	return vector(fd, request, ranges, nr, 0, done);
+}
+
+int morsel_give_up(int fd, uint64_t offset, uint64_t length)
+{
+	struct morsel_range range = { offset, length };
+
+	return vector(fd, MORSEL_IOC_DEPOPULATE, &range, 1, MORSEL_LAZY, NULL);
 }
 
 int morsel_populate(int fd, uint64_t offset, uint64_t length)

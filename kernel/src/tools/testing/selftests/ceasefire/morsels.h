@@ -25,6 +25,8 @@
 int morsel_make(uint64_t size);
 /* The same with a unit. */
 int morsel_make_of(uint64_t size, uint64_t unit);
+/* The same, and it allows to give up memory without a flush. */
+int morsel_make_lazy(uint64_t size, uint64_t unit);
 /* The same object by a descriptor that only reads. */
 int morsel_reader(int fd);
 /* Map all of it; fails the case. */
@@ -32,6 +34,8 @@ char *morsel_map(int fd, uint64_t size, int prot);
 /* 0, or a negative errno. */
 int morsel_populate(int fd, uint64_t offset, uint64_t length);
 int morsel_depopulate(int fd, uint64_t offset, uint64_t length);
+/* The same without a flush, where that is possible. */
+int morsel_give_up(int fd, uint64_t offset, uint64_t length);
 int morsel_vector(int fd, unsigned long request,
 		  const struct morsel_range *ranges, unsigned int nr,
 		  uint64_t *done);

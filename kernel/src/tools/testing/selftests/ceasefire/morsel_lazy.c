@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * M7: what was given up without a flush stays in the morsel, and its offset without a page, until
+ * each process that maps it has flushed.
+ *
+ * The peer holds translations. Its CPU's tick pays no debts where a case says so, so that
+ * nothing is settled by itself meanwhile.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "checker.h"
+#include "ktap.h"
+#include "morsels.h"
+#include "peer.h"
+#include "stranger.h"
+#include "worker.h"
+
+#define OWN	WORD(0x5a)
+#define OTHER	WORD(0x33)
+#define ALIEN	WORD(SECRET)
+#define BOTH	(PROT_READ | PROT_WRITE)
+#define PAGES	8
+#define LENGTH	(PAGES * PAGE)
+/* In another table than the first pages, and in another entry of a direct-mapped TLB. */
+#define ELSEWHERE	(3 * UNIT + 32 * PAGE)
+
+static void start(void)
+{
+	need_cpus(2);
+	pin_to_cpu(0);
+	peer_start(1);
+}
+
+/* Nothing is settled but by a flush. */
+static void start_slow(void)
+{
+	fpr_set("debt_age_ms", 60000);
+	latr_tickless_cpu(1);
+	start();
+}
+
+static void peer_holds(char *p, size_t pages, uint64_t word)
+{
+	morsel_fill(p, pages, word);
+	peer_touch(p, pages);
+	ENSURE(peer_count(p, pages, word) == pages, "the peer does not read it");
+}
+
+/* Past the own translations, which may be old ones. */
+static void put(int fd, uint64_t offset, size_t pages, uint64_t word)
+{
+	size_t i;
+
+	for (i = 0; i < pages; i++)
+		ENSURE(pwrite(fd, &word, sizeof(word),
+			      (off_t)(offset + i * PAGE)) == sizeof(word),
+		       "pwrite: %m");
+}
+
+static size_t got(int fd, uint64_t offset, size_t pages, uint64_t word)
+{
+	size_t i, right = 0;
+	uint64_t found;
+
+	for (i = 0; i < pages; i++) {
+		ENSURE(pread(fd, &found, sizeof(found),
+			     (off_t)(offset + i * PAGE)) == sizeof(found),
+		       "pread: %m");
+		right += found == word;
+	}
+	return right;
+}
+
+/* Pages that were given up come back in turn: not at the same offset, if others take some. */
+static void take_others(int fd, int round)
+{
+	put(fd, ELSEWHERE + (uint64_t)round * PAGE, 1, ALIEN);
+}
+
+/* Nobody is interrupted. */
+static void quiet(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB), i;
+	char *p = morsel_map(fd, GIB, BOTH);
+	long received, pages;
+
+	start();
+	received = vmstat("nr_tlb_remote_flush_received");
+	pages = vmstat("morsel_lazy_pages");
+	for (i = 0; i < 64; i++) {
+		peer_holds(p + i * LENGTH, PAGES, OWN);
+		ENSURE(!morsel_give_up(fd, i * LENGTH, LENGTH), "give up");
+	}
+	received = vmstat("nr_tlb_remote_flush_received") - received;
+	pages = vmstat("morsel_lazy_pages") - pages;
+	ENSURE(pages == 64 * PAGES, "%ld pages", pages);
+	ENSURE(received <= 6, "%ld interrupts", received);
+	ENSURE(!morsel_stat(fd).flushes, "%llu flushes",
+	       (unsigned long long)morsel_stat(fd).flushes);
+}
+
+/* The same offset gets another page: all have to see that one. */
+static void again(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB), i;
+	char *p = morsel_map(fd, GIB, BOTH);
+	long flushes;
+
+	start_slow();
+	for (i = 0; i < 10; i++) {
+		peer_holds(p, PAGES, OWN);
+		ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+		take_others(fd, i);
+		flushes = vmstat("morsel_lazy_flush_again");
+		put(fd, 0, PAGES, OTHER);
+		flushes = vmstat("morsel_lazy_flush_again") - flushes;
+		checker_forbid(p, PAGES);
+		ENSURE(peer_count(p, PAGES, OTHER) == PAGES,
+		       "the peer reads something else");
+		checker_allow(p, PAGES);
+		ENSURE(morsel_count(p, PAGES, OTHER) == PAGES,
+		       "this thread reads something else");
+		/* One is enough for all of them. */
+		ENSURE(flushes == 1, "%ld flushes", flushes);
+	}
+}
+
+/* By an access, and by calls that make memory. */
+static void again_by(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB);
+	char *p = morsel_map(fd, GIB, BOTH), *q = morsel_map(fd, GIB, BOTH);
+
+	start_slow();
+	peer_holds(p, PAGES, OWN);
+	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+	take_others(fd, 0);
+	/* Nothing is cached of the other mapping. */
+	morsel_fill(q, PAGES, OTHER);
+	ENSURE(peer_count(p, PAGES, OTHER) == PAGES, "after a fault");
+	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+	take_others(fd, 1);
+	ENSURE(!morsel_populate(fd, 0, LENGTH), "populate");
+	ENSURE(peer_count(p, PAGES, 0) == PAGES, "after a call");
+	peer_holds(p, PAGES, OWN);
+	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+	take_others(fd, 2);
+	MUST(madvise(q, UNIT, MADV_POPULATE_WRITE));
+	ENSURE(peer_count(p, PAGES, 0) == PAGES, "after madvise()");
+}
+
+/* Where ticks pay, nobody has to be interrupted for that. */
+static void settled_by_ticks(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB);
+	char *p = morsel_map(fd, GIB, BOTH);
+	long flushes;
+
+	start();
+	peer_holds(p, PAGES, OWN);
+	flushes = vmstat("morsel_lazy_flush_again");
+	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+	sleep_ms(1000);
+	put(fd, 0, PAGES, OTHER);
+	ENSURE(peer_count(p, PAGES, OTHER) == PAGES, "something else");
+	ENSURE(vmstat("morsel_lazy_flush_again") == flushes, "a flush");
+	/* Nor do pages wait for ever. */
+	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+	sleep_ms(5000);
+	ENSURE(!morsel_stat(fd).pool && !morsel_stat(fd).pages,
+	       "%llu pages wait", (unsigned long long)morsel_stat(fd).pages);
+}
+
+/* A page that was given up goes round in the morsel, and leaves it elsewhere. */
+static void taken_elsewhere(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB);
+	struct stranger other;
+	char *p;
+
+	stranger_start(&other);
+	start_slow();
+	p = morsel_map(fd, GIB, BOTH);
+	peer_holds(p, PAGES, OWN);
+	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+	put(fd, ELSEWHERE, PAGES, OTHER);
+	ENSURE(!morsel_stat(fd).pool, "other pages were taken");
+	ENSURE(!morsel_depopulate(fd, ELSEWHERE, LENGTH), "depopulate");
+	stranger_fill(&other, FILL_ANON, 64);
+	ENSURE(!peer_count(p, PAGES, ALIEN), "the peer reads a stranger's memory");
+	stranger_stop(&other);
+}
+
+/* At the limit there is one flush, and what is freed is nobody's any more. */
+static void at_limit(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB);
+	struct stranger other;
+	char *p;
+
+	stranger_start(&other);
+	start_slow();
+	morsel_set("lazy_limit", 0);
+	p = morsel_map(fd, GIB, BOTH);
+	peer_holds(p, PAGES, OWN);
+	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+	stranger_fill(&other, FILL_ANON, 64);
+	ENSURE(!peer_count(p, PAGES, ALIEN), "the peer reads a stranger's memory");
+	stranger_stop(&other);
+}
+
+static void bounded(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB), i;
+	long flushes = vmstat("morsel_lazy_flush_limit");
+	uint64_t most = 0;
+
+	start_slow();
+	morsel_set("lazy_limit", 64);
+	morsel_map(fd, GIB, BOTH);
+	ENSURE(!morsel_populate(fd, 0, 32 * LENGTH), "populate");
+	for (i = 0; i < 32; i++) {
+		ENSURE(!morsel_give_up(fd, i * LENGTH, LENGTH), "give up");
+		if (morsel_stat(fd).pool > most)
+			most = morsel_stat(fd).pool;
+	}
+	ENSURE(most <= 64, "%llu pages wait", (unsigned long long)most);
+	flushes = vmstat("morsel_lazy_flush_limit") - flushes;
+	ENSURE(flushes && flushes <= 4, "%ld flushes", flushes);
+}
+
+/* What somebody has pinned is not used again. */
+static void pinned(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB), ends[2];
+	char *p = morsel_map(fd, GIB, BOTH), byte[PAGE];
+	struct iovec v = { p, PAGE };
+
+	morsel_fill(p, 1, OWN);
+	MUST(pipe(ends));
+	ENSURE(vmsplice(ends[1], &v, 1, 0) == PAGE, "vmsplice: %m");
+	ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
+	put(fd, ELSEWHERE, 4, OTHER);
+	ENSURE(read(ends[0], byte, PAGE) == PAGE && byte[0] == 0x5a,
+	       "the pipe has something else");
+	ENSURE(morsel_stat(fd).pool == 1, "%llu pages wait",
+	       (unsigned long long)morsel_stat(fd).pool);
+}
+
+static char *inherited;
+
+static long read_there(long unused)
+{
+	(void)unused;
+	pin_to_cpu(1);
+	return (long)*(volatile uint64_t *)inherited;
+}
+
+/* A child has the mapping, and nobody waits for its ticks. */
+static void child(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB), i;
+	struct stranger other;
+	long flushes, found;
+
+	need_cpus(2);
+	pin_to_cpu(0);
+	inherited = morsel_map(fd, GIB, BOTH);
+	morsel_fill(inherited, 1, OWN);
+	stranger_start(&other);
+	flushes = vmstat("morsel_lazy_flush_context");
+	for (i = 0; i < 5; i++) {
+		put(fd, 0, 1, OWN);
+		found = stranger_call(&other, read_there, 0);
+		ENSURE((uint64_t)found == OWN, "it does not read it");
+		ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
+		sleep_ms(100);
+		take_others(fd, i);
+		put(fd, 0, 1, OTHER);
+		found = stranger_call(&other, read_there, 0);
+		ENSURE((uint64_t)found == OTHER, "it reads something else");
+	}
+	ENSURE(vmstat("morsel_lazy_flush_context") == flushes + 5,
+	       "it was not seen");
+	stranger_stop(&other);
+	/* Without it there is no flush. */
+	flushes += 5;
+	ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
+	ENSURE(vmstat("morsel_lazy_flush_context") == flushes, "a flush");
+}
+
+static int shared_fd;
+
+static void give_up_first(void *unused)
+{
+	(void)unused;
+	ENSURE(!morsel_give_up(shared_fd, 0, LENGTH), "give up");
+}
+
+/* An epoch ends while a page of it is being given up. */
+static void epoch_ends(void)
+{
+	struct worker other;
+	char *p;
+
+	need_cpus(3);
+	start_slow();
+	worker_start(&other, 2, NULL);
+	if (!write_text("/sys/kernel/debug/ceasefire/mark_delay_us", "1000000"))
+		ktap_skip("no delays: boot the debug kernel");
+	shared_fd = morsel_make_lazy(GIB, GIB);
+	p = morsel_map(shared_fd, GIB, BOTH);
+	morsel_fill(p, 1, OWN);
+	put(shared_fd, ELSEWHERE, 1, OWN);
+	worker_begin(&other, give_up_first, NULL);
+	sleep_ms(250);
+	/* What is given up elsewhere is populated again: all flush. */
+	ENSURE(!morsel_give_up(shared_fd, ELSEWHERE, PAGE), "give up");
+	put(shared_fd, ELSEWHERE, 1, OTHER);
+	peer_touch(p, 1);
+	worker_end(&other);
+	take_others(shared_fd, 1);
+	put(shared_fd, 0, 1, OTHER);
+	checker_forbid(p, 1);
+	ENSURE(peer_count(p, 1, OTHER) == 1, "the peer reads something else");
+	checker_allow(p, 1);
+}
+
+/* As lib/test_hmm_uapi.h has it. */
+struct mirror {
+	uint64_t addr, ptr, npages, cpages, faults;
+};
+
+#define MIRROR_READ	_IOWR('H', 0x00, struct mirror)
+
+/* A device that mirrors the mapping hears of it. */
+static void mirrored(void)
+{
+	int device = open("/dev/hmm_dmirror0", O_RDWR | O_CLOEXEC);
+	int fd = morsel_make_lazy(GIB, GIB);
+	static uint64_t words[PAGE / 8];
+	char *p = morsel_map(fd, GIB, BOTH);
+	struct mirror m = { (uintptr_t)p, (uintptr_t)words, 1, 0, 0 };
+
+	if (device < 0)
+		ktap_skip("no /dev/hmm_dmirror0: boot the debug kernel");
+	morsel_fill(p, 1, OWN);
+	MUST(ioctl(device, MIRROR_READ, &m));
+	ENSURE(words[0] == OWN, "it reads something else");
+	ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
+	take_others(fd, 0);
+	put(fd, 0, 1, OTHER);
+	MUST(ioctl(device, MIRROR_READ, &m));
+	ENSURE(words[0] == OTHER, "it reads %llx", (unsigned long long)words[0]);
+	close(device);
+}
+
+/* Where there is no page there is a hole, byte by byte at the ends. */
+static void contents(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB);
+	char *p = morsel_map(fd, GIB, BOTH);
+
+	morsel_fill(p, 16, OWN);
+	ENSURE(!morsel_give_up(fd, PAGE / 2, 4 * PAGE), "give up");
+	ENSURE(got(fd, PAGE, 3, 0) == 3, "no zeroes");
+	ENSURE(got(fd, 0, 1, OWN) == 1 && got(fd, 4 * PAGE, 1, 0) == 1,
+	       "a part of a page");
+	ENSURE(lseek(fd, PAGE, SEEK_DATA) == 4 * PAGE, "SEEK_DATA");
+	ENSURE(lseek(fd, 0, SEEK_HOLE) == PAGE, "SEEK_HOLE");
+	ENSURE(morsel_stat(fd).pool == 3, "%llu pages wait",
+	       (unsigned long long)morsel_stat(fd).pool);
+	/* Twice, and where nothing is. */
+	ENSURE(!morsel_give_up(fd, 0, 4 * PAGE), "give up");
+	ENSURE(!morsel_give_up(fd, 100 * UNIT, UNIT), "give up");
+	ENSURE(morsel_stat(fd).pool == 4, "%llu pages wait",
+	       (unsigned long long)morsel_stat(fd).pool);
+	put(fd, 0, 4, OTHER);
+	ENSURE(got(fd, 0, 4, OTHER) == 4 && got(fd, 5 * PAGE, 11, OWN) == 11,
+	       "other data");
+	ENSURE(!morsel_give_up(fd, 0, 16 * PAGE), "give up");
+	MUST(fsync(fd));
+	ENSURE(!morsel_stat(fd).pages, "%llu pages are left",
+	       (unsigned long long)morsel_stat(fd).pages);
+	/* All ways in which an object ends or shrinks, with marks in its tables. */
+	put(fd, 0, 16, OWN);
+	ENSURE(!morsel_give_up(fd, 0, 8 * PAGE), "give up");
+	MUST(ftruncate(fd, 4 * PAGE));
+	MUST(ftruncate(fd, GIB));
+	ENSURE(got(fd, 0, 16, 0) == 16, "no zeroes");
+	put(fd, 0, 16, OWN);
+	ENSURE(!morsel_give_up(fd, 0, 8 * PAGE), "give up");
+	ENSURE(!morsel_depopulate(fd, 0, UNIT), "depopulate");
+	ENSURE(morsel_count(p, 16, 0) == 16, "no zeroes");
+	ENSURE(!morsel_give_up(fd, 0, 8 * PAGE), "give up");
+}
+
+/* Several give up, populate and read what they have written. */
+static char *all;
+static int rounds;
+
+static void go_round(void *arg)
+{
+	size_t own = *(size_t *)arg;
+	uint64_t word = WORD(0x10 + own);
+	int i;
+
+	for (i = 0; i < rounds; i++) {
+		/* Each has offsets of its own; pages are everybody's. */
+		uint64_t at = ((uint64_t)i * 3 + own) % 48 * UNIT + own * LENGTH;
+
+		ENSURE(!morsel_populate(shared_fd, at, LENGTH), "populate");
+		morsel_fill(all + at, PAGES, word);
+		ENSURE(morsel_count(all + at, PAGES, word) == PAGES,
+		       "thread %zu, round %d: not what it has written", own, i);
+		ENSURE(!morsel_give_up(shared_fd, at, LENGTH), "give up");
+	}
+}
+
+static void many(void)
+{
+	static size_t numbers[] = { 0, 1, 2 };
+	struct worker others[2];
+	int i;
+
+	need_cpus(3);
+	rounds = 1500;
+	shared_fd = morsel_make_lazy(GIB, GIB);
+	all = morsel_map(shared_fd, GIB, BOTH);
+	for (i = 0; i < 2; i++) {
+		worker_start(&others[i], i + 1, NULL);
+		worker_begin(&others[i], go_round, &numbers[i + 1]);
+	}
+	pin_to_cpu(0);
+	go_round(&numbers[0]);
+	for (i = 0; i < 2; i++)
+		worker_end(&others[i]);
+	/* A page at a time for each, or a few more. */
+	ENSURE(morsel_stat(shared_fd).pages <= 4096, "%llu pages",
+	       (unsigned long long)morsel_stat(shared_fd).pages);
+}
+
+static void refused(void)
+{
+	struct morsel_geometry g = { .unit = GIB, .base = PAGE, .flags = 2 };
+	int fd = memfd_create("case", MFD_MORSEL | MFD_CLOEXEC);
+	int plain = morsel_make_of(GIB, GIB);
+	struct morsel_range range = { 0, PAGE };
+	struct morsel_vec vec = {
+		.ranges = (uintptr_t)&range, .nr = 1, .flags = MORSEL_LAZY,
+	};
+
+	ENSURE(fd >= 0, "memfd_create: %m");
+	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EINVAL);
+	REFUSED(ioctl(plain, MORSEL_IOC_DEPOPULATE, &vec), EINVAL);
+	fd = morsel_make_lazy(GIB, GIB);
+	REFUSED(ioctl(fd, MORSEL_IOC_POPULATE, &vec), EINVAL);
+	REFUSED(ioctl(morsel_reader(fd), MORSEL_IOC_DEPOPULATE, &vec), EPERM);
+	range.offset = GIB;
+	REFUSED(ioctl(fd, MORSEL_IOC_DEPOPULATE, &vec), EINVAL);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "quiet", quiet, 0 },
+		{ "again", again, 0 },
+		{ "again_by", again_by, 0 },
+		{ "settled_by_ticks", settled_by_ticks, 0 },
+		{ "taken_elsewhere", taken_elsewhere, 0 },
+		{ "at_limit", at_limit, 0 },
+		{ "bounded", bounded, 0 },
+		{ "pinned", pinned, 0 },
+		{ "child", child, 0 },
+		{ "epoch_ends", epoch_ends, 0 },
+		{ "mirrored", mirrored, 0 },
+		{ "contents", contents, 0 },
+		{ "many", many, 0 },
+		{ "refused", refused, 0 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}
