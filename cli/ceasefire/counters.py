@@ -27,7 +27,7 @@ TABLES = "page_tables_kib"
 SYSFS = modes.SYSFS
 VMSTAT = Path("/proc/vmstat")
 _INTERRUPTS = Path("/proc/interrupts")
-_PREFIXES = ("nr_tlb_", *(mechanism.prefix for mechanism in modes.MECHANISMS))
+_PREFIXES = ("nr_tlb_", *(mechanism.prefix for mechanism in modes.shown()))
 # What NUMA balancing does, and page faults; of interest to benchmarks only.
 _OF_SAMPLES = ("numa_hint_", "numa_pages_", "numa_pte_", "numa_huge_", FAULTS)
 _TABLE_PAGES = "nr_page_table_pages"

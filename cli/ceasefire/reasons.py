@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ceasefire.counters import SKIPPED, SYSFS
-from ceasefire.modes import ABIS, LATR, SHARERS
+from ceasefire.modes import ABIS, LATR, MORSEL, SHARERS
 from ceasefire.output import number
 
 COLUMNS = ("what happened, and what to do", "counter", "count")
@@ -57,6 +57,12 @@ GROUPS = (
         "entries that were changed, of programs with ABIS",
         "abis_uncached",
         ABIS.prefix + "cached_",
+    ),
+    Group(
+        "morsels",
+        "pages of morsels given up lazily, and flushes for them",
+        "morsel_lazy_pages",
+        MORSEL.prefix + "lazy_flush_",
     ),
 )
 
@@ -230,6 +236,27 @@ WORDS |= {
     "abis_cached_locked": (
         "mprotect() of locked memory, which programs have used as a barrier",
         f"{_NOTHING}, or do not lock what is protected often",
+    ),
+    "morsel_lazy_pages": ("no flush: nobody was interrupted", ""),
+    "morsel_lazy_flush_context": (
+        "a child has inherited the mapping, and maps no morsel itself",
+        "unmap it in children that do not use it",
+    ),
+    "morsel_lazy_flush_notifier": (
+        "a virtual machine or a device mirrors the mapping",
+        _NOTHING,
+    ),
+    "morsel_lazy_flush_again": (
+        "populated again within two ticks",
+        "evict what is not wanted again soon",
+    ),
+    "morsel_lazy_flush_taken": (
+        "memory was taken away in the ordinary way meanwhile",
+        "depopulate with MORSEL_LAZY only",
+    ),
+    "morsel_lazy_flush_limit": (
+        "more pages waited than may, or fsync() was called",
+        f"raise {SYSFS}/morsel/lazy_limit",
     ),
 }
 

@@ -18,6 +18,7 @@ flags:\t02000002
 morsel_unit:\t2048 kB
 morsel_pages:\t{pages} kB
 morsel_tables:\t8 kB
+morsel_pool:\t12 kB
 morsel_mappings:\t{mappings}
 """
 
@@ -48,8 +49,16 @@ def proc(tmp_path: Path) -> Path:
 def test_morsels_are_found_once_the_largest_first(proc: Path) -> None:
     large, small = objects.found(proc)
     assert (large.memory, large.tables, large.unit) == (65536, 8192, 2 << 20)
+    assert large.pool == 12288
     assert (large.size, large.mappings, large.holders) == (8192, 2, ("12:5",))
     assert small.holders == ("7:3", "100:0") and small.size == 4096
+
+
+def test_the_unit_that_suffices_is_chosen_where_one_has_to_be_said() -> None:
+    assert abi._unit_for(1) == 2 << 20
+    assert abi._unit_for(511 * (2 << 20)) == 2 << 20
+    assert abi._unit_for(511 * (2 << 20) + 1) == 1 << 30
+    assert abi._unit_for(512 << 40) == 512 << 30
 
 
 def test_the_name_is_that_of_memfd(proc: Path) -> None:
@@ -211,6 +220,7 @@ def test_all_kinds_have_options() -> None:
     given = parser.parse_args(["depopulate", "1:2", "0:4K"])
     assert given.ranges == ["0:4K"] and not given.later
     assert parser.parse_args(["depopulate", "--async", "1:2"]).later
+    assert parser.parse_args(["depopulate", "--lazy", "1:2"]).lazy
 
 
 def test_what_is_made_gets_its_name_at_the_end(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ $C create --populate pool 8M -- sh -c '
   exec 9</proc/$$/fd/$MORSEL_FD
 '
 echo "ended $?"
+$C create --lazy --populate easy 4M -- sh -c '
+  $C depopulate --lazy $$:$MORSEL_FD 0:1M; $C stat --json $$:$MORSEL_FD >/run/easy
+  cat /run/easy | sed s/^/lazy:/; echo "lazily $?"
+'
+$C create --populate strict 4M -- sh -c '$C depopulate --lazy $$:$MORSEL_FD 0:1M; echo "strict $?"'
 $C create pool 1024M --unit 2M -- true; echo "option behind $?"
 $C create --unit 2M pool 1024M -- true; echo "units $?"
 $C create pool 4M -- /nosuch; echo "missing $?"
@@ -64,6 +69,13 @@ def test_a_command_has_a_new_one(lines: list[str]) -> None:
     # The command, and the shell that it has started.
     assert full["holders"][0] in later["holders"]
     assert "ended 0" in lines
+
+
+def test_memory_is_given_up_where_that_is_allowed(lines: list[str]) -> None:
+    text = next(line for line in lines if line.startswith("lazy:"))
+    easy = json.loads(text.removeprefix("lazy:"))
+    assert easy["memory"] == 4 << 20 and easy["pool"] == 1 << 20 and "lazily 0" in lines
+    assert "does not allow --lazy" in lines[lines.index("strict 1") - 1]
 
 
 def test_what_cannot_be_is_one_line(lines: list[str]) -> None:

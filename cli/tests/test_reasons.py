@@ -43,7 +43,7 @@ def report(*, everything: bool = False, as_json: bool = False) -> str:
 
 def test_every_reason_of_the_kernel_has_words(root: Path) -> None:
     header = (root / "kernel/src/include/linux/ceasefire_events.h").read_text(encoding="utf-8")
-    counted = re.findall(r'E\((?:FPR|LATR|SHARERS|ABIS)_\w+,\s+"(\w+)"\)', header)
+    counted = re.findall(r'E\((?:FPR|LATR|SHARERS|ABIS|MORSEL)_\w+,\s+"(\w+)"\)', header)
     assert len(counted) > 40
     in_groups = [name for name in counted if reasons.is_reason(name)]
     assert set(in_groups) == set(reasons.WORDS)

@@ -41,6 +41,8 @@ struct morsel_layout {
 	uint64_t unit;
 	/* Where it is mapped if nothing is there, a multiple of the unit; 0: anywhere. */
 	uint64_t address;
+	/* Memory may be taken away without a flush, see morsel_depopulate_lazy(). */
+	bool lazy;
 };
 
 /* Where a morsel is mapped. */
@@ -165,6 +167,24 @@ int morsel_depopulate(int fd, const struct morsel_range *ranges, size_t nr,
  */
 int morsel_depopulate_async(int fd, const struct morsel_range *ranges,
 			    size_t nr, size_t *done);
+
+/**
+ * morsel_depopulate_lazy() - take memory away, and interrupt no CPU
+ * @fd: as morsel_depopulate(), of a morsel whose layout is lazy
+ * @ranges: as morsel_depopulate()
+ * @nr: as morsel_depopulate()
+ * @done: as morsel_depopulate()
+ *
+ * For buffer managers, which know what is where. What whole pages of the ranges contain is
+ * undefined until they are populated again, by morsel_populate(), write(2), or an access that
+ * finds no page: then it is zeroes. A write to them before that may hit any other place of the
+ * morsel. Pages that were taken away are used elsewhere in the morsel first, and are free
+ * after a second or two.
+ *
+ * Return: as morsel_depopulate(). EINVAL is also: the morsel does not allow it.
+ */
+int morsel_depopulate_lazy(int fd, const struct morsel_range *ranges,
+			   size_t nr, size_t *done);
 
 /**
  * morsel_destroy() - take all memory of a morsel away for good

@@ -54,10 +54,11 @@ static uint64_t unit_for(uint64_t size)
 
 int morsel_lay_out(int fd, uint64_t size, const struct morsel_layout *layout)
 {
-	if (layout && (layout->unit || layout->address)) {
+	if (layout && (layout->unit || layout->address || layout->lazy)) {
 		struct morsel_geometry geometry = {
 			.unit = layout->unit ? layout->unit : unit_for(size),
 			.base = 4096,
+			.flags = layout->lazy ? MORSEL_ALLOW_LAZY : 0,
 			.address = layout->address,
 		};
 

@@ -59,3 +59,10 @@ int morsel_depopulate_async(int fd, const struct morsel_range *ranges,
 	return for_ranges(fd, MORSEL_IOC_DEPOPULATE, MORSEL_ASYNC, ranges, nr,
 			  done);
 }
+
+int morsel_depopulate_lazy(int fd, const struct morsel_range *ranges,
+			   size_t nr, size_t *done)
+{
+	return for_ranges(fd, MORSEL_IOC_DEPOPULATE, MORSEL_LAZY, ranges, nr,
+			  done);
+}

@@ -176,6 +176,31 @@ static void vectors(void)
 	       morsel_depopulate_async(fd, ranges, nr, &done) == 0 && done == nr &&
 	       fsync(fd) == 0 && pages_of(fd) == 0, "depopulate_async: all are gone after fsync()");
 	report(morsel_populate(fd, NULL, 0, &done) == 0 && done == 0, "populate: no range");
+	report(morsel_depopulate_lazy(fd, ranges, nr, &done) < 0 && errno == EINVAL,
+	       "depopulate_lazy: it is not allowed");
+	close(fd);
+}
+
+/* Of a morsel that allows it, with more ranges than the kernel takes at once. */
+static void lazily(void)
+{
+	static struct morsel_range ranges[MORSEL_RANGES_MAX + 5];
+	const size_t nr = sizeof(ranges) / sizeof(*ranges);
+	const struct morsel_layout layout = { .lazy = true };
+	int fd = morsel_create("lazy", nr * 2 * PAGE, &layout);
+	struct morsel_stat stat;
+	char byte = 1;
+	size_t done = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		ranges[i] = (struct morsel_range){ i * 2 * PAGE, PAGE };
+	report(fd >= 0 && morsel_populate(fd, ranges, nr, NULL) == 0, "lazy: there is one");
+	report(morsel_depopulate_lazy(fd, ranges, nr, &done) == 0 && done == nr &&
+	       morsel_stat(fd, &stat) == 0 && stat.pool == nr, "depopulate_lazy: pages wait");
+	report(morsel_populate(fd, ranges, nr, NULL) == 0 && pages_of(fd) == nr &&
+	       pread(fd, &byte, 1, 0) == 1 && !byte, "populate: they are used again, as zeroes");
+	report(morsel_depopulate_lazy(fd, ranges, nr, NULL) == 0 && fsync(fd) == 0 &&
+	       pages_of(fd) == 0, "depopulate_lazy: all are gone after fsync()");
 	close(fd);
 }
 

@@ -52,6 +52,7 @@ _NAMES = {
     "abis_uncached": ("", "Entries that were changed and that no CPU could have"),
     "abis_born": ("", "Entries made for pages that nobody had asked for"),
     "abis_cleaned": ("", "Entries that were flushed for and stayed"),
+    "morsel_lazy_pages": ("", "Pages of morsels that were given up without a flush"),
 }
 
 # A flush that was skipped is a debt; these are flushes that paid for all debts of a process.

@@ -18,6 +18,7 @@ from ceasefire.errors import Failure, Unsupported
 _MFD_CLOEXEC = 0x1
 _MFD_MORSEL = 0x800000
 _RANGES_MAX = 1024
+_UNITS_MAX = 511
 # _IOW(0xCF, 1, 24 bytes), _IOR(0xCF, 2, STAT), _IOWR(0xCF, 3 and 4, 24 bytes),
 # _IOW(0xCF, 5, 4 bytes)
 _GEOMETRY = 0x4018CF01
@@ -27,6 +28,8 @@ _DEPOPULATE = 0xC018CF04
 _DESTROY = 0x4004CF05
 _FORCE = 1
 _ASYNC = 2
+_LAZY = 4
+_ALLOW_LAZY = 1
 _GEOMETRY_TEXT = struct.Struct("=QIIQ")
 _VECTOR_TEXT = struct.Struct("=QIIQ")
 _RANGE_TEXT = struct.Struct("=QQ")
@@ -36,7 +39,7 @@ UNITS = (2 << 20, 1 << 30, 512 << 30)
 
 _WORDS = {
     errno.EPERM: "it is not allowed: the descriptor only reads, or morsels are switched off",
-    errno.EINVAL: "it is no morsel, or a range is behind its end",
+    errno.EINVAL: "it is no morsel, a range is behind its end, or it does not allow --lazy",
     errno.EBUSY: "a process has it mapped: --force takes it away, and whoever uses it gets SIGBUS",
     errno.ENODEV: "it was destroyed",
     errno.EFBIG: "a morsel has at most 511 units: take a larger unit, or none",
@@ -53,10 +56,11 @@ class Range:
     length: int
 
 
-def create(name: str, size: int, unit: int | None) -> int:
+def create(name: str, size: int, unit: int | None, *, lazy: bool = False) -> int:
     """Make a morsel of size bytes and return its descriptor, which exec closes.
 
     unit: in bytes, one of UNITS; None: the smallest that suffices.
+    lazy: memory may be taken away without a flush.
     """
     try:
         fd = os.memfd_create(name, _MFD_CLOEXEC | _MFD_MORSEL)
@@ -65,21 +69,28 @@ def create(name: str, size: int, unit: int | None) -> int:
             raise Unsupported("this kernel has no morsels: see `ceasefire doctor`") from None
         _fail(error)
     try:
-        lay_out(fd, size, unit)
+        lay_out(fd, size, unit, lazy=lazy)
     except Failure:
         os.close(fd)
         raise
     return fd
 
 
-def lay_out(fd: int, size: int, unit: int | None) -> None:
-    """Give a new morsel its unit, if one is asked for, and its size."""
+def lay_out(fd: int, size: int, unit: int | None, *, lazy: bool = False) -> None:
+    """Give a new morsel its unit and what it allows, if that is asked for, and its size."""
     try:
-        if unit is not None:
-            fcntl.ioctl(fd, _GEOMETRY, _GEOMETRY_TEXT.pack(unit, _PAGE, 0, 0))
+        if unit is not None or lazy:
+            chosen = unit or _unit_for(size)
+            flags = _ALLOW_LAZY if lazy else 0
+            fcntl.ioctl(fd, _GEOMETRY, _GEOMETRY_TEXT.pack(chosen, _PAGE, flags, 0))
         os.ftruncate(fd, size)
     except OSError as error:
         _fail(error)
+
+
+def _unit_for(size: int) -> int:
+    """Return the unit that the kernel takes if it is asked for none."""
+    return next((unit for unit in UNITS if -(-size // unit) <= _UNITS_MAX), UNITS[-1])
 
 
 def is_morsel(fd: int) -> bool:
@@ -96,9 +107,14 @@ def populate(fd: int, ranges: Sequence[Range]) -> None:
     _for_ranges(fd, _POPULATE, ranges)
 
 
-def depopulate(fd: int, ranges: Sequence[Range], *, later: bool = False) -> None:
-    """Take the memory of ranges away. later: it is free after this, when the kernel comes to it."""
-    _for_ranges(fd, _DEPOPULATE, ranges, _ASYNC if later else 0)
+def depopulate(
+    fd: int, ranges: Sequence[Range], *, later: bool = False, lazy: bool = False
+) -> None:
+    """Take the memory of ranges away.
+
+    later: it is free after this, when the kernel comes to it. lazy: without a flush.
+    """
+    _for_ranges(fd, _DEPOPULATE, ranges, (_ASYNC if later else 0) | (_LAZY if lazy else 0))
 
 
 def destroy(fd: int, *, force: bool) -> None:

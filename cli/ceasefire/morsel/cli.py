@@ -105,6 +105,11 @@ def _add_depopulate(parser: argparse.ArgumentParser) -> None:
         dest="later",
         help="leave it to the kernel to free the memory meanwhile",
     )
+    parser.add_argument(
+        "--lazy",
+        action="store_true",
+        help="interrupt no CPU: contents are undefined until they are populated again",
+    )
 
 
 def _add_destroy(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +128,7 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
         "--unit", metavar="SIZE", help="2M, 1G or 512G (default: the smallest that suffices)"
     )
     parser.add_argument("--populate", action="store_true", help="make all of its memory at once")
+    parser.add_argument("--lazy", action="store_true", help="allow `depopulate --lazy`")
     parser.add_argument(
         "--mode", metavar="OCTAL", help="who may use one that has a path (default: 600)"
     )
@@ -210,7 +216,10 @@ def create_main(args: argparse.Namespace) -> int:
 def _create(args: argparse.Namespace, size: int, unit: int | None, mode: int) -> int:
     """Make the morsel; it gets its name when it has all of its memory."""
     stays = names.is_path(args.name)
-    fd = names.create(args.name, size, unit, mode) if stays else abi.create(args.name, size, unit)
+    if stays:
+        fd = names.create(args.name, size, unit, mode, lazy=args.lazy)
+    else:
+        fd = abi.create(args.name, size, unit, lazy=args.lazy)
     if args.populate:
         abi.populate(fd, [abi.Range(0, size)])
     if stays:
@@ -225,7 +234,7 @@ def populate_main(args: argparse.Namespace) -> int:
 
 def depopulate_main(args: argparse.Namespace) -> int:
     """Take memory away."""
-    return _for_ranges(args, partial(abi.depopulate, later=args.later))
+    return _for_ranges(args, partial(abi.depopulate, later=args.later, lazy=args.lazy))
 
 
 def destroy_main(args: argparse.Namespace) -> int:

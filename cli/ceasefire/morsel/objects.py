@@ -25,6 +25,8 @@ _HOLDER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})", re.ASCII)
 class Morsel:
     """One of them. Sizes are in bytes. holders: PID:FD of each descriptor.
 
+    pool: what was given up lazily and is still part of memory.
+
     name: its path where it has one in a file system, else what it was called by who made it.
     """
 
@@ -33,6 +35,7 @@ class Morsel:
     unit: int
     memory: int
     tables: int
+    pool: int
     mappings: int
     inode: int
     holders: tuple[str, ...]
@@ -110,6 +113,7 @@ def at(proc: Path, pid: int, fd: int) -> Morsel | None:
         unit=figures["unit"] << 10,
         memory=figures.get("pages", 0) << 10,
         tables=figures.get("tables", 0) << 10,
+        pool=figures.get("pool", 0) << 10,
         mappings=figures.get("mappings", 0),
         inode=is_.st_ino,
         holders=(f"{pid}:{fd}",),
