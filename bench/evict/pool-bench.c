@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * pool-bench.c - a buffer pool that evicts all the time, by several ways
+ *
+ * What: an address for each page of a large table, of which some are in memory. A thread on each
+ *       CPU uses random pages. One that is not there is made, and filled as if it was read; where
+ *       the pool is full, 64 others are evicted first. Ways to evict:
+ *         lazy        MORSEL_IOC_DEPOPULATE of a vector, with MORSEL_LAZY; pages are made
+ *                     by MORSEL_IOC_POPULATE
+ *         vector      the same without MORSEL_LAZY; pages are made by faults
+ *         dontneed    MADV_DONTNEED of anonymous memory, a call a page; faults
+ *       Each use looks whether the page is the right one: a wrong one ends the program.
+ *       Counted are uses, pages that were evicted, and shootdowns that CPUs received.
+ * Who:  `ceasefire bench morsel-pool`, see ceasefire-bench(1) and
+ *       cli/ceasefire/bench/measure/pool.py.
+ *
+ * Who uses a page has it alone: its state is BUSY meanwhile. All ways are measured in each round, in
+ * an order that alternates. Ends with 77 where the kernel has no morsels that are lazy.
+ */
+#include "../../kernel/src/include/uapi/linux/morsel.h"
+#include "../common/counters.h"
+#include "../common/environment.h"
+#include "../common/json.h"
+#include "../common/options.h"
+#include "../common/util.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE		4096UL
+#define MIB		(1UL << 20)
+#define MAX_CPUS	64
+#define BATCH		64
+#define RECEIVED	"nr_tlb_remote_flush_received"
+
+enum way { LAZY, VECTOR, DONTNEED, WAYS };
+
+static const char *const ways[] = { "lazy", "vector", "dontneed" };
+
+enum state { OUT, IN, BUSY };
+
+struct options {
+	unsigned long table_mib, pool_mib;
+	unsigned int rounds;
+	double seconds;
+};
+
+/* One pool, as its threads see it. */
+struct pool {
+	enum way way;
+	int fd;
+	char *at;
+	unsigned int pages, room;
+	atomic_uchar *state;
+	atomic_uint resident;
+	uint64_t deadline;
+};
+
+struct user {
+	struct pool *pool;
+	int cpu;
+	uint64_t random;
+	uint64_t uses, evicted;
+	pthread_t thread;
+};
+
+static unsigned int any_page(struct user *user)
+{
+	user->random ^= user->random << 13;
+	user->random ^= user->random >> 7;
+	user->random ^= user->random << 17;
+	return (unsigned int)(user->random % user->pool->pages);
+}
+
+/* Have a page alone, if it is in this state. */
+static bool seize(struct pool *pool, unsigned int page, unsigned char state)
+{
+	return atomic_compare_exchange_strong(&pool->state[page], &state, BUSY);
+}
+
+static void take(const struct pool *pool, const unsigned int *victims)
+{
+	struct morsel_range ranges[BATCH];
+	struct morsel_vec vec = {
+		.ranges = (uintptr_t)ranges, .nr = BATCH,
+		.flags = pool->way == LAZY ? MORSEL_LAZY : 0,
+	};
+	int err = 0;
+
+	for (unsigned int i = 0; i < BATCH && !err; i++) {
+		ranges[i] = (struct morsel_range){ victims[i] * PAGE, PAGE };
+		if (pool->way == DONTNEED)
+			err = madvise(pool->at + victims[i] * PAGE, PAGE, MADV_DONTNEED);
+	}
+	if (pool->way != DONTNEED)
+		err = ioctl(pool->fd, MORSEL_IOC_DEPOPULATE, &vec);
+	if (err)
+		die_errno("%s", ways[pool->way]);
+}
+
+/* Room for one more page. */
+static void make_room(struct user *user)
+{
+	struct pool *pool = user->pool;
+	unsigned int victims[BATCH], found = 0;
+
+	if (atomic_fetch_add(&pool->resident, 1) < pool->room)
+		return;
+	while (found < BATCH) {
+		unsigned int page = any_page(user);
+
+		if (seize(pool, page, IN))
+			victims[found++] = page;
+	}
+	take(pool, victims);
+	for (unsigned int i = 0; i < BATCH; i++)
+		atomic_store(&pool->state[victims[i]], OUT);
+	atomic_fetch_sub(&pool->resident, BATCH);
+	user->evicted += BATCH;
+}
+
+/* As if it was read from a disk. */
+static void load(struct pool *pool, unsigned int page)
+{
+	struct morsel_range range = { page * PAGE, PAGE };
+	struct morsel_vec vec = { .ranges = (uintptr_t)&range, .nr = 1 };
+	uint64_t *words = (uint64_t *)(pool->at + page * PAGE);
+
+	/* Not by a fault: a CPU may still have what was there before. */
+	if (pool->way == LAZY && ioctl(pool->fd, MORSEL_IOC_POPULATE, &vec))
+		die_errno("populate");
+	for (unsigned int i = 0; i < PAGE / sizeof(*words); i++)
+		words[i] = page + 1;
+}
+
+static void use(struct user *user, unsigned int page)
+{
+	struct pool *pool = user->pool;
+	const volatile uint64_t *words = (uint64_t *)(pool->at + page * PAGE);
+
+	if (words[0] != page + 1 || words[PAGE / sizeof(*words) - 1] != page + 1)
+		die(EXIT_FAILED, "%s: page %u has the contents of another one",
+		    ways[pool->way], page);
+	user->uses++;
+}
+
+static void *user_main(void *argument)
+{
+	struct user *user = argument;
+	struct pool *pool = user->pool;
+
+	run_on_cpu(user->cpu);
+	while (now_ns() < pool->deadline) {
+		unsigned int page = any_page(user);
+
+		if (seize(pool, page, OUT)) {
+			make_room(user);
+			load(pool, page);
+		} else if (!seize(pool, page, IN)) {
+			/* Somebody else has it, and may be emulated on the same CPU. */
+			sched_yield();
+			continue;
+		}
+		use(user, page);
+		atomic_store(&pool->state[page], IN);
+	}
+	return NULL;
+}
+
+static int make_morsel(const struct options *o, bool lazy)
+{
+	struct morsel_geometry geometry = {
+		.unit = 1UL << 30, .base = PAGE, .flags = lazy ? MORSEL_ALLOW_LAZY : 0,
+	};
+	int fd = memfd_create("bench", MFD_MORSEL | MFD_CLOEXEC);
+
+	if (fd >= 0 && (ioctl(fd, MORSEL_IOC_GEOMETRY, &geometry) ||
+			ftruncate(fd, (off_t)(o->table_mib * MIB)))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Of a mapping: whole units. */
+static size_t length_of(const struct options *o)
+{
+	return ((o->table_mib + 1023) & ~1023UL) * MIB;
+}
+
+static void pool_make(struct pool *pool, const struct options *o, enum way way)
+{
+	*pool = (struct pool){ .way = way, .fd = -1 };
+	pool->pages = (unsigned int)(o->table_mib * MIB / PAGE);
+	pool->room = (unsigned int)(o->pool_mib * MIB / PAGE);
+	if (way != DONTNEED) {
+		pool->fd = make_morsel(o, way == LAZY);
+		if (pool->fd < 0)
+			die_errno("memfd");
+	}
+	pool->at = mmap(NULL, length_of(o), PROT_READ | PROT_WRITE,
+			way == DONTNEED ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE :
+			MAP_SHARED, pool->fd, 0);
+	pool->state = calloc(pool->pages, 1);
+	if (pool->at == MAP_FAILED || !pool->state)
+		die_errno("no memory");
+	/* Pages, as the others have. */
+	if (way == DONTNEED)
+		madvise(pool->at, length_of(o), MADV_NOHUGEPAGE);
+}
+
+static void pool_end(struct pool *pool, const struct options *o)
+{
+	munmap(pool->at, length_of(o));
+	if (pool->fd >= 0)
+		close(pool->fd);
+	free(pool->state);
+}
+
+static void run(struct pool *pool, const int *cpu_of, unsigned int cpus,
+		double seconds, struct user *sum)
+{
+	static struct user users[MAX_CPUS];
+
+	*sum = (struct user){ 0 };
+	pool->deadline = now_ns() + (uint64_t)(seconds * 1e9);
+	for (unsigned int i = 0; i < cpus; i++) {
+		users[i] = (struct user){ .pool = pool, .cpu = cpu_of[i],
+					  .random = 88172645463325252ULL + i };
+		if (pthread_create(&users[i].thread, NULL, user_main, &users[i]))
+			die(EXIT_FAILED, "no thread");
+	}
+	for (unsigned int i = 0; i < cpus; i++) {
+		pthread_join(users[i].thread, NULL);
+		sum->uses += users[i].uses;
+		sum->evicted += users[i].evicted;
+	}
+}
+
+static void measure(const struct options *o, enum way way, const int *cpu_of,
+		    unsigned int cpus, unsigned int round)
+{
+	static struct counters before, after;
+	struct pool pool;
+	struct user sum;
+	struct json json;
+	uint64_t start;
+
+	pool_make(&pool, o, way);
+	/* Until it is full, and a while longer. */
+	do
+		run(&pool, cpu_of, cpus, o->seconds / 4, &sum);
+	while (!sum.evicted);
+	counters_read(&before);
+	start = now_ns();
+	run(&pool, cpu_of, cpus, o->seconds, &sum);
+	start = now_ns() - start;
+	counters_read(&after);
+	counters_subtract(&after, &before);
+	pool_end(&pool, o);
+
+	json_begin(&json, stdout, "pool");
+	json_string(&json, "way", ways[way]);
+	json_unsigned(&json, "cpus", cpus);
+	json_unsigned(&json, "round", round);
+	json_unsigned(&json, "ns", start);
+	json_unsigned(&json, "uses", sum.uses);
+	json_unsigned(&json, "evicted", sum.evicted);
+	json_signed(&json, "received", counters_get(&after, RECEIVED));
+	counters_json(&json, &after);
+	json_end(&json);
+}
+
+static void options_parse(struct options *o, int argc, char **argv)
+{
+	static const struct program program = {
+		"pool-bench [options]",
+		"Uses random pages of a table through a pool that evicts all the time.",
+		"It needs a kernel with morsels, and two CPUs."
+	};
+	const struct program_option list[] = {
+		NUMBER("table", "MIB", &o->table_mib, 2, MIB, "size of the table (1024)"),
+		NUMBER("pool", "MIB", &o->pool_mib, 1, MIB, "of it that is in memory (64)"),
+		NUMBER("rounds", "N", &o->rounds, 1, 10000, "of all ways (5)"),
+		DURATION("seconds", &o->seconds, "length of a sample (2)"),
+		{ 0 }
+	};
+
+	*o = (struct options){ .table_mib = 1024, .pool_mib = 64, .rounds = 5, .seconds = 2 };
+	parse_options(&program, list, argc, argv);
+	if (o->pool_mib >= o->table_mib)
+		die(EXIT_USAGE, "--pool %lu: all of the table is in memory, nothing is evicted",
+		    o->pool_mib);
+}
+
+int main(int argc, char **argv)
+{
+	static int cpu_of[MAX_CPUS];
+	struct options options;
+	unsigned int cpus;
+	cpu_set_t set;
+	int fd;
+
+	set_program_name("pool-bench");
+	options_parse(&options, argc, argv);
+	if (sched_getaffinity(0, sizeof(set), &set))
+		die_errno("sched_getaffinity");
+	cpus = (unsigned int)CPU_COUNT(&set);
+	if (cpus < 2 || cpus > MAX_CPUS)
+		die(EXIT_USAGE, "%u CPUs: it needs 2 to %d", cpus, MAX_CPUS);
+	fd = make_morsel(&options, true);
+	if (fd < 0 && errno == EINVAL)
+		die(EXIT_NO_KERNEL_SUPPORT, "this kernel has no morsels that are lazy");
+	if (fd < 0)
+		die_errno("memfd");
+	close(fd);
+	for (unsigned int cpu = 0; cpu < cpus; cpu++)
+		cpu_of[cpu] = nth_cpu(cpu);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	print_environment_json(stdout);
+	for (unsigned int round = 1; round <= options.rounds; round++)
+		for (unsigned int i = 0; i < WAYS; i++)
+			measure(&options, round % 2 ? i : WAYS - 1 - i, cpu_of, cpus,
+				round);
+	return EXIT_OK;
+}
