@@ -193,6 +193,7 @@
 	M(morsel_unnoticed)	\
 	M(morsel_reads_broken)	\
 	M(morsel_break_stays)	\
+	M(morsel_break_here)	\
 	M(morsel_owns_tables)	\
 	M(morsel_super_goes)	\
 	M(morsel_any_makes)	\
@@ -215,6 +216,7 @@
 	M(morsel_any_owes)	\
 	M(morsel_lazy_never)	\
 	M(morsel_pool_hasty)	\
+	M(morsel_pool_hoards)	\
 	M(morsel_pool_pinned)	\
 	M(morsel_pool_unbounded)
 

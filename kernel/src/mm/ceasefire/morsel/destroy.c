@@ -125,6 +125,7 @@ int morsel_destroy(struct morsel *m, bool force)
 		return -EBUSY;
 	i_size_write(&m->inode, 0);
 	err = morsel_depopulate(m, &all, 1, false);
+	morsel_pool_empty(m);
 	morsel_free_left(m);
 	morsel_free_tables(m);
 	return err;

@@ -13,12 +13,13 @@
  * The pool is bounded, by number and by age.
  *
  * Locks: inode lock, shared; i_mmap_rwsem; one table's; @lazy_lock, which is only tried under
- * i_mmap. Callers: file.c, object.c.
+ * i_mmap; @freeing. Callers: file.c, populate.c (a limit), destroy.c, object.c.
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
+#include <linux/sched/signal.h>
 #include <linux/vmstat.h>
 #include <linux/workqueue.h>
 
@@ -28,16 +29,20 @@
 /* Pages that wait in the pool of one morsel, at most: 16 MiB. */
 unsigned long morsel_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
 
-/* They are free after this time, if nobody has used them again. */
-#define MORSEL_POOL_AGE		HZ
-
-/* Free pages of the pool that no CPU reaches, until @keep are left. */
+/*
+ * Free pages of the pool that no CPU reaches, until @keep are left. One after the other, or who
+ * comes second would not wait for what the first one has taken.
+ */
 static void morsel_pool_free(struct morsel *m, unsigned long keep)
 {
 	LIST_HEAD(pages);
 
-	morsel_pool_cut(m, keep, &pages);
-	morsel_pages_free(m, &pages);
+	mutex_lock(&m->freeing);
+	while (morsel_pool_cut(m, keep, &pages)) {
+		morsel_pages_free(m, &pages);
+		cond_resched();
+	}
+	mutex_unlock(&m->freeing);
 }
 
 static bool morsel_pool_is_full(struct morsel *m)
@@ -102,66 +107,72 @@ static u64 morsel_mark_early(struct morsel *m)
 }
 #endif
 
-/* What becomes of an entry, in a table whose lock is held; its mark, or 0. */
-static u64 morsel_give_up(struct morsel *m, unsigned long *entry,
-			  struct list_head *pages)
+/* What was given up, and the newest mark of it. */
+struct morsel_given_up {
+	struct list_head	pages;
+	unsigned long		nr;
+	u64			newest;
+};
+
+/*
+ * What becomes of an entry, in a table whose lock is held. One of a page that is broken gets a
+ * mark, too: memory failure may not have flushed for it yet.
+ */
+static void morsel_give_up(struct morsel *m, unsigned long *entry,
+			   struct morsel_given_up *g)
 {
 	unsigned long leaf = READ_ONCE(*entry);
 	struct page *page;
 	u64 early = 0, mark;
 
-	if (!leaf || morsel_leaf_is_marked(leaf))
-		return 0;
+	if (!morsel_leaf_is_there(leaf))
+		return;
 	CF_MUTATION(morsel_marks_early, early = morsel_mark_early(m));
 	/* A full barrier: the clear before the mark. */
 	leaf = xchg(entry, 0);
-	if (morsel_leaf_is_broken(leaf))
-		return 0;
 	mark = early ?: READ_ONCE(m->epochs.now);
 	WRITE_ONCE(*entry, morsel_leaf_marked(mark));
+	g->newest = max(g->newest, mark);
+	if (morsel_leaf_is_broken(leaf))
+		return;
 	page = morsel_leaf_page(leaf);
 	set_page_private(page, mark);
-	list_add_tail(&page->lru, pages);
-	return mark;
+	list_add_tail(&page->lru, &g->pages);
+	g->nr++;
 }
 
-/* Pages of one table; returns how many. */
-static unsigned long morsel_give_up_pages(struct morsel *m, u64 start, u64 end,
-					  struct list_head *pages)
+/* Pages of one table. */
+static void morsel_give_up_pages(struct morsel *m, unsigned long *above,
+				 u64 start, u64 end, struct morsel_given_up *g)
 {
-	unsigned long *above = morsel_entry(m, start, 2), *table;
 	unsigned int i, from = morsel_index(start, 1);
-	unsigned long nr = 0;
+	unsigned long *table;
 	spinlock_t *ptl; /* of @table */
-	u64 newest = 0;
 
-	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
+	table = morsel_lock_leaves(above, &ptl);
 	if (!table)
-		return 0;
-	for (i = 0; i < (end - start) >> PAGE_SHIFT; i++) {
-		u64 mark = morsel_give_up(m, table + from + i, pages);
-
-		newest = max(newest, mark);
-		nr += !!mark;
-	}
+		return;
+	for (i = 0; i < (end - start) >> PAGE_SHIFT; i++)
+		morsel_give_up(m, table + from + i, g);
 	/* Before anybody can find a mark. */
-	cf_raise(&m->newest, newest);
+	cf_raise(&m->newest, g->newest);
 	morsel_unlock_leaves(ptl);
-	return nr;
 }
 
-static unsigned long morsel_give_up_range(struct morsel *m, u64 start, u64 end,
-					  struct list_head *pages)
+static void morsel_give_up_range(struct morsel *m, u64 start, u64 end,
+				 struct morsel_given_up *g)
 {
-	unsigned long nr = 0;
 	u64 at, next;
 
 	for (at = start; at < end; at = next) {
-		next = min(end, (at | (PMD_SIZE - 1)) + 1);
-		nr += morsel_give_up_pages(m, at, next, pages);
+		unsigned long *above = morsel_entry(m, at, 2);
+
+		/* Nothing is below a table that is missing further above. */
+		next = min(end, (at | ((above ? PMD_SIZE : PUD_SIZE) - 1)) + 1);
+		if (above)
+			morsel_give_up_pages(m, above, at, next, g);
 		cond_resched();
 	}
-	return nr;
 }
 
 static bool morsel_is_lazy(struct morsel *m)
@@ -183,8 +194,7 @@ bool morsel_lazy_depopulate(struct morsel *m, const struct morsel_range *ranges,
 			    unsigned int nr)
 {
 	struct address_space *mapping = m->inode.i_mapping;
-	unsigned long given_up = 0;
-	LIST_HEAD(pages);
+	struct morsel_given_up g = { LIST_HEAD_INIT(g.pages) };
 	unsigned int i;
 
 	i_mmap_lock_read(mapping);
@@ -192,23 +202,24 @@ bool morsel_lazy_depopulate(struct morsel *m, const struct morsel_range *ranges,
 		i_mmap_unlock_read(mapping);
 		return false;
 	}
-	for (i = 0; i < nr; i++) {
+	/* Who is killed sees nothing of it any more. */
+	for (i = 0; i < nr && !fatal_signal_pending(current); i++) {
 		u64 start = ranges[i].offset, end = start + ranges[i].length;
 
 		if (morsel_whole_pages(m, &start, &end))
-			given_up += morsel_give_up_range(m, start, end, &pages);
+			morsel_give_up_range(m, start, end, &g);
 	}
-	morsel_pool_add(m, &pages, given_up);
+	morsel_pool_add(m, &g.pages, g.nr);
 	/* Who has the lock does the same, and i_mmap is outside here. */
 	if (mutex_trylock(&m->lazy_lock)) {
 		morsel_epoch_turn(m);
 		mutex_unlock(&m->lazy_lock);
 	}
 	i_mmap_unlock_read(mapping);
-	if (!given_up)
+	if (!g.newest)
 		return true;
-	count_vm_events(MORSEL_LAZY_PAGES, given_up);
-	atomic_long_add(given_up, &m->cuts);
+	count_vm_events(MORSEL_LAZY_PAGES, g.nr);
+	atomic_long_add(g.nr, &m->cuts);
 	morsel_pool_bound(m);
 	queue_delayed_work(system_unbound_wq, &m->pool_age, MORSEL_POOL_AGE);
 	return true;
@@ -238,9 +249,11 @@ static void morsel_pool_age(struct work_struct *work)
  */
 void morsel_pool_empty(struct morsel *m)
 {
-	if (!READ_ONCE(m->nr_pool))
+	if (!m->lazy)
 		return;
-	morsel_epoch_flush(m, READ_ONCE(m->newest), MORSEL_LAZY_FLUSH_LIMIT);
+	if (READ_ONCE(m->nr_pool))
+		morsel_epoch_flush(m, READ_ONCE(m->newest),
+				   MORSEL_LAZY_FLUSH_LIMIT);
 	morsel_pool_free(m, 0);
 }
 
@@ -263,6 +276,7 @@ void morsel_lazy_setup(struct morsel *m)
 {
 	morsel_epochs_begin(&m->epochs);
 	mutex_init(&m->lazy_lock);
+	mutex_init(&m->freeing);
 	spin_lock_init(&m->pool_lock);
 	INIT_LIST_HEAD(&m->pool);
 	INIT_DELAYED_WORK(&m->pool_age, morsel_pool_age);

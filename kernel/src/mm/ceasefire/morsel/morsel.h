@@ -56,7 +56,7 @@
  *    mark that says so.
  *
  * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, @finishing,
- * @settling, @lazy_lock, i_mmap_rwsem, the lock of one table, @pool_lock. Locks of two tables
+ * @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table, @pool_lock. Locks of two tables
  * are never held at once.
  */
 #ifndef _MM_CEASEFIRE_MORSEL_H
@@ -113,6 +113,9 @@ struct morsel_cleaner {
 	struct morsel		*m;
 };
 
+/* Pages of a pool are free after this time, if nobody has used them again. */
+#define MORSEL_POOL_AGE		HZ
+
 /* More than that take turns at the locks of the page allocator. */
 #define MORSEL_CLEANERS		4
 
@@ -167,6 +170,8 @@ struct morsel {
 	/* Newest mark of all. Raised under the lock of the table that has it. */
 	u64			newest;
 	struct mutex		lazy_lock;
+	/* By who frees pages of the pool. */
+	struct mutex		freeing;
 	/* Pages that were given up, by page->lru; page_private() is the mark. @pool_lock */
 	spinlock_t		pool_lock;
 	struct list_head	pool;
@@ -356,8 +361,8 @@ void morsel_epoch_end(struct morsel *m);
 /* pool.c */
 void morsel_pool_add(struct morsel *m, struct list_head *pages,
 		     unsigned long nr);
-void morsel_pool_cut(struct morsel *m, unsigned long keep,
-		     struct list_head *pages);
+unsigned int morsel_pool_cut(struct morsel *m, unsigned long keep,
+			     struct list_head *pages);
 struct page *morsel_pool_take(struct morsel *m);
 bool morsel_pool_put(struct morsel *m, struct page *page);
 

@@ -118,6 +118,13 @@ static bool morsel_break(struct morsel *m, u64 offset, struct page *page)
 	return found;
 }
 
+/* It may have been given up at another offset before, where CPUs still find it (lazy.c). */
+static bool morsel_is_elsewhere(struct morsel *m)
+{
+	CF_MUTATION(morsel_break_here, return false);
+	return m->lazy;
+}
+
 /**
  * morsel_memory_failure() - memory_failure() of a page that may be one of a morsel
  * @page: the page
@@ -154,7 +161,9 @@ bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
 	morsel_clean_pause();
 	morsel_flush_begin(m, b.offset, b.offset + PAGE_SIZE);
 	found = morsel_break(m, b.offset, page);
-	if (morsel_must_flush(m, found))
+	if (morsel_is_elsewhere(m))
+		morsel_flush(m, 0, U64_MAX, false);
+	else if (morsel_must_flush(m, found))
 		morsel_flush(m, b.offset, b.offset + PAGE_SIZE, false);
 	morsel_flush_end(m, b.offset, b.offset + PAGE_SIZE);
 	/* Where another page may be by now nobody is told. */

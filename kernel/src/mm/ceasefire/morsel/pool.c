@@ -16,11 +16,15 @@
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/page_ref.h>
+#include <linux/workqueue.h>
 
 #include "morsel.h"
 
 /* Pages in use that are passed over in search of one that is not. */
 #define MORSEL_POOL_TRIES	8
+
+/* Others wait for the lock. */
+#define MORSEL_POOL_CUT		1024
 
 /**
  * morsel_pool_add() - pages were given up
@@ -48,21 +52,27 @@ static bool morsel_is_reached(struct morsel *m, struct page *page)
  * @m: the morsel
  * @keep: so many are to be left
  * @pages: they are added to it
+ *
+ * Return: how many, not all at once if they are many.
  */
-void morsel_pool_cut(struct morsel *m, unsigned long keep,
-		     struct list_head *pages)
+unsigned int morsel_pool_cut(struct morsel *m, unsigned long keep,
+			     struct list_head *pages)
 {
 	struct page *page, *next;
+	unsigned int nr = 0;
 
 	spin_lock(&m->pool_lock);
 	list_for_each_entry_safe(page, next, &m->pool, lru) {
-		if (m->nr_pool <= keep || morsel_is_reached(m, page))
+		if (nr == MORSEL_POOL_CUT || m->nr_pool <= keep ||
+		    morsel_is_reached(m, page))
 			break;
 		list_move_tail(&page->lru, pages);
 		set_page_private(page, 0);
 		m->nr_pool--;
+		nr++;
 	}
 	spin_unlock(&m->pool_lock);
+	return nr;
 }
 
 static bool morsel_is_used(struct page *page)
@@ -101,7 +111,7 @@ struct page *morsel_pool_take(struct morsel *m)
 	if (!found)
 		return NULL;
 	found->mapping = NULL;
-	set_page_count(found, 1);
+	page_ref_unfreeze(found, 1);
 	clear_highpage(found);
 	return found;
 }
@@ -123,5 +133,7 @@ bool morsel_pool_put(struct morsel *m, struct page *page)
 	list_add_tail(&page->lru, &m->pool);
 	m->nr_pool++;
 	spin_unlock(&m->pool_lock);
+	/* Who looks once a second may have found nothing just before. */
+	queue_delayed_work(system_unbound_wq, &m->pool_age, MORSEL_POOL_AGE);
 	return true;
 }

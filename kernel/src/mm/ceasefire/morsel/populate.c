@@ -43,6 +43,13 @@ static bool morsel_can_make_room(struct morsel *m)
 	return morsel_has_left(m);
 }
 
+/* Page tables do not come from the pool, and pages that are pinned neither. */
+static bool morsel_pool_makes_room(struct morsel *m)
+{
+	CF_MUTATION(morsel_pool_hoards, return false);
+	return READ_ONCE(m->nr_pool);
+}
+
 /* Pages for a hole that begins at an offset. */
 static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
 {
@@ -52,6 +59,10 @@ static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
 
 	while (err == -EDQUOT && waits && !fatal_signal_pending(current)) {
 		waits = morsel_free_some(m);
+		err = morsel_fill_hole(m, offset, nr);
+	}
+	if (err == -EDQUOT && morsel_pool_makes_room(m)) {
+		morsel_pool_empty(m);
 		err = morsel_fill_hole(m, offset, nr);
 	}
 	if (err == -EBUSY) {

@@ -77,9 +77,10 @@ static void forget(void)
 	rmdir(directory);
 }
 
-static void dumped(void)
+/* Of a morsel whose rest nobody has populated, or of which it was given up again. */
+static void dump(int fd)
 {
-	int fd = morsel_make_of(SIZE, GIB), status, core, pattern, uses_pid;
+	int status, core, pattern, uses_pid;
 	uint64_t populated[POPULATED] = {
 		7 * UNIT, 100 * PAGE, 101 * PAGE, GIB + 5 * PAGE, SIZE - PAGE,
 	};
@@ -122,10 +123,29 @@ static void dumped(void)
 	close(core);
 }
 
+static void dumped(void)
+{
+	dump(morsel_make_of(SIZE, GIB));
+}
+
+static void given_up(void)
+{
+	int fd = morsel_make_lazy(SIZE, GIB);
+
+	ENSURE(!morsel_populate(fd, 0, 8 * UNIT), "populate");
+	ENSURE(!morsel_give_up(fd, 0, 8 * UNIT), "give up");
+	/* What is left is that there was something. */
+	MUST(fsync(fd));
+	ENSURE(!morsel_stat(fd).pages, "%llu pages are left",
+	       (unsigned long long)morsel_stat(fd).pages);
+	dump(fd);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
 		{ "dumped", dumped, 300 },
+		{ "given_up", given_up, 300 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

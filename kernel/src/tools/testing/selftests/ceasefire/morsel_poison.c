@@ -26,6 +26,8 @@
 #define PAGES	700
 /* The page that breaks. */
 #define AT	305
+/* In another table, and in another entry of a direct-mapped TLB. */
+#define ELSEWHERE	(UNIT + 32 * PAGE)
 #define KPF_PGTABLE	(1ULL << 26)
 
 #ifndef MADV_POPULATE_WRITE
@@ -295,6 +297,49 @@ static void page_table(void)
 	ENSURE(morsel_count(p, PAGES, OWN) == PAGES, "pages are gone");
 }
 
+/*
+ * Its page was given up without a flush, and is used nowhere, or at another offset: who still
+ * has it cached loses it.
+ */
+static void given_up(bool goes_round)
+{
+	uint64_t frame, word = OWN;
+
+	need_cpus(2);
+	fpr_set("debt_age_ms", 60000);
+	latr_tickless_cpu(1);
+	peer_start(1);
+	ktap_expect_log("due to hardware memory corruption");
+	morsel = morsel_make_lazy(GIB, GIB);
+	p = morsel_map(morsel, GIB, PROT_READ | PROT_WRITE);
+	morsel_fill(p, 1, OWN);
+	peer_touch(p, 1);
+	PREMISE(peer_count(p, 1, OWN) == 1, "the peer does not read it");
+	frame = frame_of(p);
+	ENSURE(frame, "no frame number");
+	ENSURE(!morsel_give_up(morsel, 0, PAGE), "give up");
+	if (goes_round) {
+		word = WORD(0x33);
+		ENSURE(pwrite(morsel, &word, sizeof(word), ELSEWHERE) ==
+		       sizeof(word), "pwrite: %m");
+		PREMISE(frame_of(p + ELSEWHERE) == frame, "it was not taken");
+	}
+	ENSURE(frame_give_up("hard", frame), "memory_failure() says: %m");
+	ENSURE(!peer_count(p, 1, word), "the peer reads it");
+	MUST(fsync(morsel));
+	give_back(frame);
+}
+
+static void in_pool(void)
+{
+	given_up(false);
+}
+
+static void gone_round(void)
+{
+	given_up(true);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
@@ -305,6 +350,8 @@ int main(int argc, char **argv)
 		{ "that_waits", that_waits, 0 },
 		{ "unmounted", unmounted, 0 },
 		{ "page_table", page_table, 0 },
+		{ "in_pool", in_pool, 0 },
+		{ "gone_round", gone_round, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
