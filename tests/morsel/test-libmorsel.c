@@ -303,6 +303,7 @@ static void all(void)
 	       "create: a unit and an address");
 	close(there);
 	vectors();
+	lazily();
 	destroyed();
 	no_names();
 	names();
