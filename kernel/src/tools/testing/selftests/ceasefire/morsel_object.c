@@ -81,7 +81,7 @@ static void layout(void)
 	g.base = 2 * MIB;
 	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EINVAL);
 	g.base = PAGE;
-	g.flags = 1;
+	g.flags = 2;
 	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EINVAL);
 	g.flags = 0;
 	g.address = UNIT;

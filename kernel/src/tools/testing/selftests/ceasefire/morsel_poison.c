@@ -312,6 +312,8 @@ static void given_up(bool goes_round)
 	ktap_expect_log("due to hardware memory corruption");
 	morsel = morsel_make_lazy(GIB, GIB);
 	p = morsel_map(morsel, GIB, PROT_READ | PROT_WRITE);
+	if (goes_round)
+		morsel_epoch_waits(morsel, 5 * UNIT);
 	morsel_fill(p, 1, OWN);
 	peer_touch(p, 1);
 	PREMISE(peer_count(p, 1, OWN) == 1, "the peer does not read it");

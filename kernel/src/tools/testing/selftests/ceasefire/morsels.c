@@ -10,6 +10,7 @@
 
 #include "ktap.h"
 #include "morsels.h"
+#include "worker.h"
 
 #define SYSFS	"/sys/kernel/mm/ceasefire/morsel/"
 
@@ -100,6 +101,33 @@ int morsel_depopulate(int fd, uint64_t offset, uint64_t length)
 	struct morsel_range range = { offset, length };
 
 	return morsel_vector(fd, MORSEL_IOC_DEPOPULATE, &range, 1, NULL);
+}
+
+static void spin(void *unused)
+{
+	(void)unused;
+	for (;;)
+		__builtin_ia32_pause();
+}
+
+void morsel_epoch_waits(int fd, uint64_t offset)
+{
+	static struct worker spinner;
+	static bool spins;
+
+	need_cpus(3);
+	fpr_set("debt_age_ms", 60000);
+	latr_tickless_cpu(2);
+	if (!spins) {
+		worker_start(&spinner, 2, NULL);
+		worker_begin(&spinner, spin, NULL);
+		spins = true;
+		sleep_ms(50);
+	}
+	ENSURE(!morsel_populate(fd, offset, PAGE), "populate");
+	ENSURE(!morsel_give_up(fd, offset, PAGE), "give up");
+	/* Ticks of the others come meanwhile. */
+	sleep_ms(100);
 }
 
 struct morsel_stat morsel_stat(int fd)

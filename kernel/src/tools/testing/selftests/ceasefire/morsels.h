@@ -36,6 +36,12 @@ int morsel_populate(int fd, uint64_t offset, uint64_t length);
 int morsel_depopulate(int fd, uint64_t offset, uint64_t length);
 /* The same without a flush, where that is possible. */
 int morsel_give_up(int fd, uint64_t offset, uint64_t length);
+/*
+ * An epoch waits for CPU 2, which spins and whose tick pays nothing: what is given up after this
+ * is in one that has not ended. No other CPU is behind, so that a flush of a few pages is no flush
+ * of everything there. The page at the offset goes.
+ */
+void morsel_epoch_waits(int fd, uint64_t offset);
 int morsel_vector(int fd, unsigned long request,
 		  const struct morsel_range *ranges, unsigned int nr,
 		  uint64_t *done);
