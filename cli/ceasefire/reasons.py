@@ -247,8 +247,8 @@ WORDS |= {
         _NOTHING,
     ),
     "morsel_lazy_flush_again": (
-        "populated again within two ticks",
-        "evict what is not wanted again soon",
+        "populated again within two ticks, its page was used elsewhere",
+        f"raise {SYSFS}/morsel/lazy_limit",
     ),
     "morsel_lazy_flush_taken": (
         "memory was taken away in the ordinary way meanwhile",

@@ -178,8 +178,8 @@ int morsel_depopulate_async(int fd, const struct morsel_range *ranges,
  * For buffer managers, which know what is where. What whole pages of the ranges contain is
  * undefined until they are populated again, by morsel_populate(), write(2), or an access that
  * finds no page: then it is zeroes. A write to them before that may hit any other place of the
- * morsel. Pages that were taken away are used elsewhere in the morsel first, and are free
- * after a second or two.
+ * morsel. Pages that were taken away are used elsewhere in the morsel, and are free after a
+ * second or two.
  *
  * Return: as morsel_depopulate(). EINVAL is also: the morsel does not allow it.
  */

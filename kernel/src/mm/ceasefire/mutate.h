@@ -215,6 +215,7 @@
 	M(morsel_marks_early)	\
 	M(morsel_any_owes)	\
 	M(morsel_lazy_never)	\
+	M(morsel_own_unseen)	\
 	M(morsel_pool_hasty)	\
 	M(morsel_pool_hoards)	\
 	M(morsel_pool_pinned)	\

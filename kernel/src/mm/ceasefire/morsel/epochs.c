@@ -8,7 +8,7 @@
  * cannot wait has all flush, once for all that was given up before.
  *
  *   populates A again		has it cached
- *   A has a mark: flush, or ticks have paid
+ *   A has a mark: the same page, or a flush, or ticks have paid
  *   installs a page
  *				reads A: walks, finds the new page
  *

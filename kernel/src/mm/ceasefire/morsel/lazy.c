@@ -26,9 +26,6 @@
 #include "../core/core.h"
 #include "morsel.h"
 
-/* Pages that wait in the pool of one morsel, at most: 16 MiB. */
-unsigned long morsel_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
-
 /*
  * Free pages of the pool that no CPU reaches, until @keep are left. One after the other, or who
  * comes second would not wait for what the first one has taken.

@@ -51,9 +51,9 @@
  * M10 A page that was broken is used by nobody, and its offset says so until it is
  *    depopulated.
  *
- * M7 What was given up without a flush stays in the object, and its offset without a page,
- *    until each process that maps it has flushed. An entry that is not present may have a
- *    mark that says so.
+ * M7 What was given up without a flush stays in the object, and its offset without another
+ *    page, until each process that maps it has flushed. An entry that is not present may have
+ *    a mark that says so.
  *
  * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, @finishing,
  * @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table, @pool_lock. Locks of two tables
@@ -244,6 +244,12 @@ static inline u64 morsel_leaf_mark(unsigned long entry)
 	return swp_offset(pte_to_swp_entry(__pte(entry))) >> MORSEL_MARK_SHIFT;
 }
 
+/* Is a page what was at an offset when it got its mark? */
+static inline bool morsel_is_own(struct page *page, u64 offset, u64 mark)
+{
+	return page_private(page) == mark && page->index == offset >> PAGE_SHIFT;
+}
+
 /* Is there a page, or was there one that is broken? */
 static inline bool morsel_leaf_is_there(unsigned long entry)
 {
@@ -309,6 +315,7 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present);
 struct page *morsel_get_page(struct morsel *m, u64 offset);
 int morsel_look(struct morsel *m, u64 offset);
+u64 morsel_owed_mark(struct morsel *m, u64 offset);
 
 /* map.c */
 int morsel_mmap(struct file *file, struct vm_area_struct *vma);
@@ -359,15 +366,16 @@ void morsel_epoch_turn(struct morsel *m);
 void morsel_epoch_end(struct morsel *m);
 
 /* pool.c */
+extern unsigned long morsel_pool_limit;
 void morsel_pool_add(struct morsel *m, struct list_head *pages,
 		     unsigned long nr);
 unsigned int morsel_pool_cut(struct morsel *m, unsigned long keep,
 			     struct list_head *pages);
 struct page *morsel_pool_take(struct morsel *m);
+struct page *morsel_pool_again(struct morsel *m, u64 offset, u64 mark);
 bool morsel_pool_put(struct morsel *m, struct page *page);
 
 /* lazy.c */
-extern unsigned long morsel_pool_limit;
 bool morsel_lazy_depopulate(struct morsel *m, const struct morsel_range *ranges,
 			    unsigned int nr);
 void morsel_pool_empty(struct morsel *m);

@@ -2,13 +2,16 @@
 /*
  * The pool of a lazy morsel: pages that were given up without a flush.
  *
- * A page of it goes to another offset of the morsel at once, zeroed: who can still reach it has
- * the right to all of the object. It leaves the object only when its mark is settled (M7).
- * One that somebody has pinned is not used again until it is unpinned, or is freed like any
- * other when it is settled. All of them are counted and paid for.
+ * An offset that is populated again before its mark is settled gets the same page, zeroed: what
+ * CPUs have cached is right then. Another offset gets a page whose mark is settled; or, where
+ * many wait, one that is not: who can still reach it has the right to all of the object. It
+ * leaves the object only when its mark is settled (M7). One that somebody has pinned is not used
+ * again until it is unpinned, or is freed like any other when it is settled. All of them are
+ * counted and paid for.
  *
- * page_private() is the mark; that of a page which is no part of a pool, and was not taken from
- * one, is 0.
+ * page_private() is the mark, and page->index the offset; together there is only one page that
+ * has them: an offset that was flushed for gets newer marks. That of a page which is no part of
+ * a pool, and was not taken from one, is 0.
  *
  * Locks: @pool_lock. Callers: lazy.c; memory.c (take, put).
  */
@@ -19,6 +22,9 @@
 #include <linux/workqueue.h>
 
 #include "morsel.h"
+
+/* Pages that wait in the pool of one morsel, at most: 16 MiB. */
+unsigned long morsel_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
 
 /* Pages in use that are passed over in search of one that is not. */
 #define MORSEL_POOL_TRIES	8
@@ -82,6 +88,36 @@ static bool morsel_is_used(struct page *page)
 	return PageHWPoison(page) || !page_ref_freeze(page, 1);
 }
 
+/* A page leaves the list, for an offset. Nobody else has a reference. */
+static void morsel_pool_leave(struct morsel *m, struct page *page)
+{
+	list_del(&page->lru);
+	m->nr_pool--;
+	page->mapping = NULL;
+	page_ref_unfreeze(page, 1);
+}
+
+/*
+ * The first one that nobody has in use. One that CPUs may still reach only where many wait: its
+ * offset would have to be flushed for if it is populated again.
+ */
+static struct page *morsel_pool_first(struct morsel *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < MORSEL_POOL_TRIES && !list_empty(&m->pool); i++) {
+		struct page *page = list_first_entry(&m->pool, struct page, lru);
+
+		if (m->nr_pool < morsel_pool_limit / 2 &&
+		    morsel_owes(m, page_private(page)))
+			break;
+		if (!morsel_is_used(page))
+			return page;
+		list_move_tail(&page->lru, &m->pool);
+	}
+	return NULL;
+}
+
 /**
  * morsel_pool_take() - a page that was given up, for another offset
  * @m: the morsel
@@ -92,27 +128,47 @@ static bool morsel_is_used(struct page *page)
  */
 struct page *morsel_pool_take(struct morsel *m)
 {
-	struct page *page, *found = NULL;
-	unsigned int i;
+	struct page *page;
 
 	spin_lock(&m->pool_lock);
-	for (i = 0; i < MORSEL_POOL_TRIES && !list_empty(&m->pool); i++) {
-		page = list_first_entry(&m->pool, struct page, lru);
-		if (morsel_is_used(page)) {
-			list_move_tail(&page->lru, &m->pool);
+	page = morsel_pool_first(m);
+	if (page)
+		morsel_pool_leave(m, page);
+	spin_unlock(&m->pool_lock);
+	if (page)
+		clear_highpage(page);
+	return page;
+}
+
+/**
+ * morsel_pool_again() - the page that an offset had
+ * @m: the morsel
+ * @offset: in bytes
+ * @mark: the offset has it, and it is not settled
+ *
+ * Who can still reach it by what is cached is right again.
+ *
+ * Return: the page, zeroed, or NULL: it is elsewhere by now, or somebody has it in use.
+ */
+struct page *morsel_pool_again(struct morsel *m, u64 offset, u64 mark)
+{
+	struct page *page, *found = NULL;
+
+	CF_MUTATION(morsel_own_unseen, return NULL);
+	spin_lock(&m->pool_lock);
+	/* The newest ones are last. */
+	list_for_each_entry_reverse(page, &m->pool, lru) {
+		if (!morsel_is_own(page, offset, mark))
 			continue;
-		}
-		list_del(&page->lru);
-		m->nr_pool--;
-		found = page;
+		if (!morsel_is_used(page))
+			found = page;
 		break;
 	}
+	if (found)
+		morsel_pool_leave(m, found);
 	spin_unlock(&m->pool_lock);
-	if (!found)
-		return NULL;
-	found->mapping = NULL;
-	page_ref_unfreeze(found, 1);
-	clear_highpage(found);
+	if (found)
+		clear_highpage(found);
 	return found;
 }
 

@@ -17,6 +17,14 @@
 
 #include "morsel.h"
 
+/* What was there before, if CPUs may still have it cached (pool.c). */
+static struct page *morsel_own_page(struct morsel *m, u64 offset)
+{
+	u64 mark = m->lazy ? morsel_owed_mark(m, offset) : 0;
+
+	return mark ? morsel_pool_again(m, offset, mark) : NULL;
+}
+
 static int morsel_fill_hole(struct morsel *m, u64 offset, unsigned int nr)
 {
 	unsigned int order = min_t(unsigned int, ilog2(nr),
@@ -30,7 +38,11 @@ static int morsel_fill_hole(struct morsel *m, u64 offset, unsigned int nr)
 	err = morsel_make_tables(m, offset);
 	if (err)
 		return err;
-	page = morsel_block_alloc(m, &order, &err);
+	page = morsel_own_page(m, offset);
+	if (page)
+		order = 0;
+	else
+		page = morsel_block_alloc(m, &order, &err);
 	if (!page)
 		return err;
 	return morsel_install(m, offset, page, 1U << order);

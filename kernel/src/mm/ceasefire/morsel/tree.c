@@ -246,7 +246,9 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 			break;
 		if (morsel_leaf_is_there(old))
 			continue;
-		if (unlikely(old && morsel_is_owed(m, old))) {
+		if (unlikely(old && morsel_is_owed(m, old)) &&
+		    !morsel_is_own(page + i, offset + i * PAGE_SIZE,
+				   morsel_leaf_mark(old))) {
 			err = -EBUSY;
 			break;
 		}
@@ -368,4 +370,26 @@ int morsel_look(struct morsel *m, u64 offset)
 	if (!morsel_leaf_is_there(leaf))
 		return 0;
 	return morsel_leaf_is_broken(leaf) ? -EHWPOISON : 1;
+}
+
+/**
+ * morsel_owed_mark() - the mark of an offset that is not settled
+ * @m: the morsel, which has a unit
+ * @offset: in bytes
+ *
+ * Return: the mark, or 0: another page may be there.
+ */
+u64 morsel_owed_mark(struct morsel *m, u64 offset)
+{
+	unsigned long *above = morsel_entry(m, offset, 2);
+	unsigned long *table, leaf;
+	spinlock_t *ptl; /* of @table */
+
+	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
+	if (!table)
+		return 0;
+	leaf = table[morsel_index(offset, 1)];
+	morsel_unlock_leaves(ptl);
+	return morsel_leaf_is_marked(leaf) && morsel_is_owed(m, leaf) ?
+	       morsel_leaf_mark(leaf) : 0;
 }

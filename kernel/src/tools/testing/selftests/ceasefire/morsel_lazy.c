@@ -32,6 +32,7 @@
 #define LENGTH	(PAGES * PAGE)
 /* In another table than the first pages, and in another entry of a direct-mapped TLB. */
 #define ELSEWHERE	(3 * UNIT + 32 * PAGE)
+#define MANY		(7 * UNIT + 64 * PAGE)
 
 static void start(void)
 {
@@ -80,10 +81,24 @@ static size_t got(int fd, uint64_t offset, size_t pages, uint64_t word)
 	return right;
 }
 
-/* Pages that were given up come back in turn: not at the same offset, if others take some. */
-static void take_others(int fd, int round)
+/*
+ * Pages that may be reached are used elsewhere only where many wait, the oldest first: there
+ * are so many now that all of a range are, which was given up last.
+ */
+static void let_go_round(int fd)
 {
-	put(fd, ELSEWHERE + (uint64_t)round * PAGE, 1, ALIEN);
+	morsel_set("lazy_limit", 100);
+	ENSURE(!morsel_populate(fd, MANY, 64 * PAGE), "populate");
+	ENSURE(!morsel_give_up(fd, MANY, 64 * PAGE), "give up");
+}
+
+/* They are. */
+static void go_elsewhere(int fd)
+{
+	uint64_t before = morsel_stat(fd).pool;
+
+	put(fd, ELSEWHERE, PAGES, ALIEN);
+	ENSURE(morsel_stat(fd).pool == before - PAGES, "other pages were taken");
 }
 
 /* Nobody is interrupted. */
@@ -108,18 +123,42 @@ static void quiet(void)
 	       (unsigned long long)morsel_stat(fd).flushes);
 }
 
-/* The same offset gets another page: all have to see that one. */
+/* The same offset gets its page again: what all have cached is right, and nobody flushes. */
 static void again(void)
+{
+	int fd = morsel_make_lazy(GIB, GIB), i;
+	char *p = morsel_map(fd, GIB, BOTH);
+	long flushes = vmstat("morsel_lazy_flush_again");
+
+	start_slow();
+	for (i = 0; i < 10; i++) {
+		peer_holds(p, PAGES, OWN);
+		ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+		ENSURE(!morsel_populate(fd, 0, LENGTH), "populate");
+		ENSURE(peer_count(p, PAGES, 0) == PAGES, "no zeroes");
+		put(fd, 0, PAGES, OTHER);
+		ENSURE(peer_count(p, PAGES, OTHER) == PAGES,
+		       "the peer reads something else");
+		ENSURE(morsel_count(p, PAGES, OTHER) == PAGES,
+		       "this thread reads something else");
+	}
+	flushes = vmstat("morsel_lazy_flush_again") - flushes;
+	ENSURE(!flushes, "%ld flushes", flushes);
+}
+
+/* Its page is elsewhere by now, and it gets another one: all have to see that one. */
+static void another(void)
 {
 	int fd = morsel_make_lazy(GIB, GIB), i;
 	char *p = morsel_map(fd, GIB, BOTH);
 	long flushes;
 
 	start_slow();
-	for (i = 0; i < 10; i++) {
+	for (i = 0; i < 5; i++) {
 		peer_holds(p, PAGES, OWN);
 		ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
-		take_others(fd, i);
+		let_go_round(fd);
+		go_elsewhere(fd);
 		flushes = vmstat("morsel_lazy_flush_again");
 		put(fd, 0, PAGES, OTHER);
 		flushes = vmstat("morsel_lazy_flush_again") - flushes;
@@ -131,11 +170,13 @@ static void again(void)
 		       "this thread reads something else");
 		/* One is enough for all of them, unless something else has flushed. */
 		ENSURE(flushes <= 1, "%ld flushes", flushes);
+		MUST(fsync(fd));
+		ENSURE(!morsel_depopulate(fd, ELSEWHERE, LENGTH), "depopulate");
 	}
 }
 
-/* By an access, and by calls that make memory. */
-static void again_by(void)
+/* By an access, and by a call that makes memory. */
+static void another_by(void)
 {
 	int fd = morsel_make_lazy(GIB, GIB);
 	char *p = morsel_map(fd, GIB, BOTH), *q = morsel_map(fd, GIB, BOTH);
@@ -143,17 +184,17 @@ static void again_by(void)
 	start_slow();
 	peer_holds(p, PAGES, OWN);
 	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
-	take_others(fd, 0);
+	let_go_round(fd);
+	go_elsewhere(fd);
 	/* Nothing is cached of the other mapping. */
 	morsel_fill(q, PAGES, OTHER);
 	ENSURE(peer_count(p, PAGES, OTHER) == PAGES, "after a fault");
-	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
-	take_others(fd, 1);
-	ENSURE(!morsel_populate(fd, 0, LENGTH), "populate");
-	ENSURE(peer_count(p, PAGES, 0) == PAGES, "after a call");
+	MUST(fsync(fd));
+	ENSURE(!morsel_depopulate(fd, ELSEWHERE, LENGTH), "depopulate");
 	peer_holds(p, PAGES, OWN);
 	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
-	take_others(fd, 2);
+	let_go_round(fd);
+	go_elsewhere(fd);
 	MUST(madvise(q, UNIT, MADV_POPULATE_WRITE));
 	ENSURE(peer_count(p, PAGES, 0) == PAGES, "after madvise()");
 }
@@ -168,12 +209,16 @@ static void settled_by_ticks(void)
 	start();
 	for (i = 0; i < 6 && flushes; i++) {
 		peer_holds(p, PAGES, OWN);
-		flushes = vmstat("morsel_lazy_flush_again");
 		ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+		let_go_round(fd);
+		go_elsewhere(fd);
+		flushes = vmstat("morsel_lazy_flush_again");
 		sleep_ms(50U << i);
 		put(fd, 0, PAGES, OTHER);
 		ENSURE(peer_count(p, PAGES, OTHER) == PAGES, "something else");
 		flushes = vmstat("morsel_lazy_flush_again") - flushes;
+		MUST(fsync(fd));
+		ENSURE(!morsel_depopulate(fd, ELSEWHERE, LENGTH), "depopulate");
 	}
 	ENSURE(!flushes, "a flush each time");
 	/* Nor do pages wait for ever. */
@@ -203,11 +248,11 @@ static void taken_elsewhere(void)
 		morsel_epoch_waits(fd, 5 * UNIT);
 		peer_holds(p, PAGES, OWN);
 		ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
-		put(fd, ELSEWHERE, PAGES + 1, OTHER);
-		ENSURE(!morsel_stat(fd).pool, "other pages were taken");
-		ENSURE(!morsel_depopulate(fd, ELSEWHERE, LENGTH + PAGE),
-		       "depopulate");
+		let_go_round(fd);
+		go_elsewhere(fd);
+		ENSURE(!morsel_depopulate(fd, ELSEWHERE, LENGTH), "depopulate");
 		peer_finds_zeroes(p);
+		MUST(fsync(fd));
 	}
 }
 
@@ -297,6 +342,8 @@ static void pinned(void)
 	morsel_fill(p, 1, OWN);
 	MUST(pipe(ends));
 	ENSURE(vmsplice(ends[1], &v, 1, 0) == PAGE, "vmsplice: %m");
+	/* What may be reached is used elsewhere if there is one. */
+	morsel_set("lazy_limit", 2);
 	ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
 	put(fd, ELSEWHERE, 4, OTHER);
 	ENSURE(read(ends[0], byte, PAGE) == PAGE && byte[0] == 0x5a,
@@ -334,7 +381,8 @@ static void child(void)
 		ENSURE((uint64_t)found == OWN, "it does not read it");
 		ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
 		sleep_ms(100);
-		take_others(fd, i);
+		/* Settled, if nobody asks the child: it gets around. */
+		put(fd, ELSEWHERE + (uint64_t)i * PAGE, 1, ALIEN);
 		put(fd, 0, 1, OTHER);
 		found = stranger_call(&other, read_there, 0);
 		ENSURE((uint64_t)found == OTHER, "it reads something else");
@@ -388,12 +436,13 @@ static void epoch_ends(void)
 		sleep_ms(10);
 	sleep_ms(250);
 	mark_delay(0);
-	/* What is given up elsewhere is populated again: all flush. */
+	/* All flush for what is given up elsewhere, and is to be free. */
 	ENSURE(!morsel_give_up(shared_fd, ELSEWHERE, PAGE), "give up");
-	ENSURE(!morsel_populate(shared_fd, ELSEWHERE, PAGE), "populate");
+	MUST(fsync(shared_fd));
 	peer_touch(p, 1);
 	worker_end(&other);
-	take_others(shared_fd, 1);
+	/* Its page is free to go elsewhere. */
+	put(shared_fd, ELSEWHERE + PAGE, 1, ALIEN);
 	put(shared_fd, 0, 1, OTHER);
 	checker_forbid(p, 1);
 	ENSURE(peer_count(p, 1, OTHER) == 1, "the peer reads something else");
@@ -421,8 +470,9 @@ static void mirrored(void)
 	morsel_fill(p, 1, OWN);
 	MUST(ioctl(device, MIRROR_READ, &m));
 	ENSURE(words[0] == OWN, "it reads something else");
+	morsel_set("lazy_limit", 2);
 	ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
-	take_others(fd, 0);
+	put(fd, ELSEWHERE, 1, ALIEN);
 	put(fd, 0, 1, OTHER);
 	MUST(ioctl(device, MIRROR_READ, &m));
 	ENSURE(words[0] == OTHER, "it reads %llx", (unsigned long long)words[0]);
@@ -542,7 +592,8 @@ int main(int argc, char **argv)
 	static const struct ktap_case cases[] = {
 		{ "quiet", quiet, 0 },
 		{ "again", again, 0 },
-		{ "again_by", again_by, 0 },
+		{ "another", another, 0 },
+		{ "another_by", another_by, 0 },
 		{ "settled_by_ticks", settled_by_ticks, 0 },
 		{ "taken_elsewhere", taken_elsewhere, 0 },
 		{ "at_limit", at_limit, 0 },
