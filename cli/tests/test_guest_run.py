@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ceasefire.paths import build_dir
 from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.spec import parse_disk
 
@@ -44,7 +45,9 @@ def program(data: Path, tmp_path: Path) -> Path:
 
 def shell(lines: list[str]) -> list[str]:
     """Run lines of shell in a guest and return what each printed, with its status."""
-    spec = GuestSpec(timeout=LIMIT, disks=(parse_disk("brd-ext4:32M"),))
+    # The home of root in the guest need not be ours.
+    build = ("CEASEFIRE_BUILD", str(build_dir()))
+    spec = GuestSpec(timeout=LIMIT, disks=(parse_disk("brd-ext4:32M"),), environment=(build,))
     script = "\n".join(f'{{ {line}; }} 2>&1; echo "= $?"' for line in lines)
     result = run_guest(spec, ["sh", "-c", script], name="pytest")
     assert result.check() == 0, result.stderr.decode()

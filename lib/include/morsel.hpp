@@ -148,6 +148,13 @@ public:
 			fail(MORSEL_CALL_DEPOPULATE);
 	}
 
+	/** depopulate_lazy() - the same, contents are undefined then; layout: lazy. */
+	void depopulate_lazy(const std::vector<range> &ranges) const
+	{
+		if (::morsel_depopulate_lazy(fd_, ranges.data(), ranges.size(), nullptr))
+			fail(MORSEL_CALL_DEPOPULATE);
+	}
+
 	/** destroy() - take all memory away for good. force: also if somebody has it mapped. */
 	void destroy(bool force = false) const
 	{

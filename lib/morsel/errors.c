@@ -66,7 +66,8 @@ static const struct message {
 	{ BIT(MAP) | RANGES, ENODEV,
 	  "the morsel was destroyed: make a new one" },
 	{ RANGES, EINVAL,
-	  "a range ends behind the morsel, or it is no morsel: see how large it is with fstat(2)" },
+	  "a range ends behind the morsel, or it is no morsel, or no lazy one: see how large it is with "
+	  "fstat(2), and make it with a lazy layout for morsel_depopulate_lazy()" },
 	{ RANGES | BIT(DESTROY), EPERM,
 	  "the descriptor only reads: open it for writing" },
 	{ RANGES, EFAULT,

@@ -49,6 +49,8 @@ static void all()
 		report(other.stat().mappings == 1, "a mapping that was moved is one");
 		other.depopulate({ { 0, page } });
 		report(moved.data()[0] == std::byte{ 0 }, "ranges are depopulated");
+		fails([&] { other.depopulate_lazy({ { 0, page } }); }, EINVAL, "",
+		      "an object that is not lazy");
 		fails([&] { other.populate({ { 64 << 20, page } }); }, EINVAL, "behind the morsel",
 		      "a range behind the end");
 		fails([&] { other.destroy(); }, EBUSY, "MORSEL_FORCE", "an object that is mapped stays");
