@@ -145,8 +145,7 @@ static void morsel_epoch_look(struct morsel *m)
  *
  * Context: may sleep.
  */
-void morsel_epoch_flush(struct morsel *m, u64 mark,
-			      enum vm_event_item why)
+void morsel_epoch_flush(struct morsel *m, u64 mark, enum vm_event_item why)
 {
 	struct address_space *mapping = m->inode.i_mapping;
 	u64 epoch;

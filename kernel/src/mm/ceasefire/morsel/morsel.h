@@ -56,8 +56,8 @@
  *    a mark that says so.
  *
  * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, @finishing,
- * @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table, @pool_lock. Locks of two tables
- * are never held at once.
+ * @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table, @pool_lock. Locks of
+ * two tables are never held at once.
  */
 #ifndef _MM_CEASEFIRE_MORSEL_H
 #define _MM_CEASEFIRE_MORSEL_H
@@ -169,6 +169,7 @@ struct morsel {
 	struct morsel_epochs	epochs;
 	/* Newest mark of all. Raised under the lock of the table that has it. */
 	u64			newest;
+	/* By who closes an epoch, or looks whether it is settled. */
 	struct mutex		lazy_lock;
 	/* By who frees pages of the pool. */
 	struct mutex		freeing;

@@ -83,9 +83,10 @@ unsigned int morsel_pool_cut(struct morsel *m, unsigned long keep,
 
 static bool morsel_is_used(struct page *page)
 {
-	CF_MUTATION(morsel_pool_pinned, page_ref_freeze(page, page_count(page));
-		    return false);
-	return PageHWPoison(page) || !page_ref_freeze(page, 1);
+	int refs = 1; /* the pool's */
+
+	CF_MUTATION(morsel_pool_pinned, refs = page_count(page));
+	return PageHWPoison(page) || !page_ref_freeze(page, refs);
 }
 
 /* A page leaves the list, for an offset. Nobody else has a reference. */

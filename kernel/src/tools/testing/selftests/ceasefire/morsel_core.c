@@ -78,7 +78,7 @@ static void forget(void)
 }
 
 /* Of a morsel whose rest nobody has populated, or of which it was given up again. */
-static void dump(int fd)
+static void crash_and_look(int fd)
 {
 	int status, core, pattern, uses_pid;
 	uint64_t populated[POPULATED] = {
@@ -125,7 +125,7 @@ static void dump(int fd)
 
 static void dumped(void)
 {
-	dump(morsel_make_of(SIZE, GIB));
+	crash_and_look(morsel_make_of(SIZE, GIB));
 }
 
 static void given_up(void)
@@ -138,7 +138,7 @@ static void given_up(void)
 	MUST(fsync(fd));
 	ENSURE(!morsel_stat(fd).pages, "%llu pages are left",
 	       (unsigned long long)morsel_stat(fd).pages);
-	dump(fd);
+	crash_and_look(fd);
 }
 
 int main(int argc, char **argv)
