@@ -20,7 +20,7 @@ unset MAKEFLAGS MAKELEVEL MFLAGS
 # leave their versions in the configuration, which every object depends on; PAHOLE_PROGRAM
 # is for kernels that are to have BTF.
 kbuild_command() {
-	KBUILD=(make -C "$1" "O=$2" ARCH=x86_64 "CC=ccache gcc" "HOSTCC=ccache gcc"
+	KBUILD=(make -C "$1" "O=$2" ARCH=x86_64 "CC=$ROOT/scripts/kbuild-cc" "HOSTCC=ccache gcc"
 		RUSTC=no-rustc "PAHOLE=${PAHOLE_PROGRAM:-no-pahole}"
 		"LOCALVERSION=-ceasefire-${2#build-}")
 }

@@ -41,6 +41,7 @@ static void read_vmstat(struct counters *counters)
 		    strncmp(name, "fpr_", 4) == 0 ||
 		    strncmp(name, "latr_", 5) == 0 ||
 		    strncmp(name, "sharers_", 8) == 0 ||
+		    strncmp(name, "morsel_", 7) == 0 ||
 		    strncmp(name, "numa_hint_", 10) == 0 ||
 		    strncmp(name, "numa_pages_", 11) == 0 ||
 		    strncmp(name, "numa_pte_", 9) == 0 ||

@@ -23,8 +23,8 @@
 
 #include "morsel.h"
 
-/* Pages that wait in the pool of one morsel, at most: 16 MiB. */
-unsigned long morsel_pool_limit __read_mostly = SZ_16M >> PAGE_SHIFT;
+/* Pages that wait in the pool of one morsel, at most: 32 MiB. */
+unsigned long morsel_pool_limit __read_mostly = SZ_32M >> PAGE_SHIFT;
 
 /* Pages in use that are passed over in search of one that is not. */
 #define MORSEL_POOL_TRIES	8
