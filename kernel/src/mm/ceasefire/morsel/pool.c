@@ -104,12 +104,13 @@ static void morsel_pool_leave(struct morsel *m, struct page *page)
  */
 static struct page *morsel_pool_first(struct morsel *m)
 {
+	unsigned long limit = READ_ONCE(morsel_pool_limit);
 	unsigned int i;
 
 	for (i = 0; i < MORSEL_POOL_TRIES && !list_empty(&m->pool); i++) {
 		struct page *page = list_first_entry(&m->pool, struct page, lru);
 
-		if (m->nr_pool < morsel_pool_limit / 2 &&
+		if (m->nr_pool < limit - limit / 4 &&
 		    morsel_owes(m, page_private(page)))
 			break;
 		if (!morsel_is_used(page))

@@ -87,7 +87,7 @@ static size_t got(int fd, uint64_t offset, size_t pages, uint64_t word)
  */
 static void let_go_round(int fd)
 {
-	morsel_set("lazy_limit", 100);
+	morsel_set("lazy_limit", 80);
 	ENSURE(!morsel_populate(fd, MANY, 64 * PAGE), "populate");
 	ENSURE(!morsel_give_up(fd, MANY, 64 * PAGE), "give up");
 }
@@ -343,7 +343,7 @@ static void pinned(void)
 	MUST(pipe(ends));
 	ENSURE(vmsplice(ends[1], &v, 1, 0) == PAGE, "vmsplice: %m");
 	/* What may be reached is used elsewhere if there is one. */
-	morsel_set("lazy_limit", 2);
+	morsel_set("lazy_limit", 1);
 	ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
 	put(fd, ELSEWHERE, 4, OTHER);
 	ENSURE(read(ends[0], byte, PAGE) == PAGE && byte[0] == 0x5a,
@@ -470,7 +470,7 @@ static void mirrored(void)
 	morsel_fill(p, 1, OWN);
 	MUST(ioctl(device, MIRROR_READ, &m));
 	ENSURE(words[0] == OWN, "it reads something else");
-	morsel_set("lazy_limit", 2);
+	morsel_set("lazy_limit", 1);
 	ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
 	put(fd, ELSEWHERE, 1, ALIEN);
 	put(fd, 0, 1, OTHER);

@@ -317,7 +317,7 @@ static void given_up(bool goes_round)
 	frame = frame_of(p);
 	ENSURE(frame, "no frame number");
 	/* What may be reached is used elsewhere if there are two. */
-	morsel_set("lazy_limit", 4);
+	morsel_set("lazy_limit", 2);
 	ENSURE(!morsel_give_up(morsel, 0, PAGE), "give up");
 	if (goes_round) {
 		word = WORD(0x33);
