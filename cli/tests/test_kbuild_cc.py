@@ -17,7 +17,7 @@ def test_an_object_has_what_is_there_now(root: Path, tmp_path: Path, name: str) 
     objects = []
     for content in (b"one", b"two"):
         (tmp_path / "blob").write_bytes(content)
-        command = [root / "scripts/kbuild-cc", "-Wp,-MMD,dep", "-c", name, "-o", "object"]
+        command = [str(root / "scripts/kbuild-cc"), "-Wp,-MMD,dep", "-c", name, "-o", "object"]
         subprocess.run(command, cwd=tmp_path, env=environment, check=True)
         objects.append((tmp_path / "object").read_bytes())
     assert b"one" in objects[0] and b"two" in objects[1]
@@ -27,7 +27,7 @@ def test_others_are_kept(root: Path, tmp_path: Path) -> None:
     (tmp_path / "file.c").write_text("int one;\n")
     environment = {**os.environ, "CCACHE_DIR": str(tmp_path / "cache"), "CCACHE_DEPEND": "1"}
     for _ in range(2):
-        command = [root / "scripts/kbuild-cc", "-Wp,-MMD,dep", "-c", "file.c", "-o", "object"]
+        command = [str(root / "scripts/kbuild-cc"), "-Wp,-MMD,dep", "-c", "file.c", "-o", "object"]
         subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     shown = subprocess.run(
         ["ccache", "--print-stats"], env=environment, check=True, capture_output=True, text=True
