@@ -28,6 +28,7 @@ echo "ended $?"
 $C create --lazy --populate easy 4M -- sh -c '
   $C depopulate --lazy $$:$MORSEL_FD 0:1M; $C stat --json $$:$MORSEL_FD >/run/easy
   cat /run/easy | sed s/^/lazy:/; echo "lazily $?"
+  sed -n "s/morsel_lazy_pages/given up/p" /proc/vmstat
 '
 $C create --populate strict 4M -- sh -c '$C depopulate --lazy $$:$MORSEL_FD 0:1M; echo "strict $?"'
 $C create pool 1024M --unit 2M -- true; echo "option behind $?"
@@ -74,7 +75,9 @@ def test_a_command_has_a_new_one(lines: list[str]) -> None:
 def test_memory_is_given_up_where_that_is_allowed(lines: list[str]) -> None:
     text = next(line for line in lines if line.startswith("lazy:"))
     easy = json.loads(text.removeprefix("lazy:"))
-    assert easy["memory"] == 4 << 20 and easy["pool"] == 1 << 20 and "lazily 0" in lines
+    # What waits is free after a second, which starting the command may take.
+    assert easy["memory"] - easy["pool"] == 3 << 20 and "lazily 0" in lines
+    assert "given up 256" in lines
     assert "does not allow --lazy" in lines[lines.index("strict 1") - 1]
 
 
