@@ -158,8 +158,10 @@ struct page *morsel_pool_again(struct morsel *m, u64 offset, u64 mark)
 
 	CF_MUTATION(morsel_own_unseen, return NULL);
 	spin_lock(&m->pool_lock);
-	/* The newest ones are last. */
+	/* The newest ones are last. Before one that is settled all are, so it is not there. */
 	list_for_each_entry_reverse(page, &m->pool, lru) {
+		if (!morsel_owes(m, page_private(page)))
+			break;
 		if (!morsel_is_own(page, offset, mark))
 			continue;
 		if (!morsel_is_used(page))

@@ -349,14 +349,8 @@ struct page *morsel_get_page(struct morsel *m, u64 offset)
 	return page;
 }
 
-/**
- * morsel_look() - is there a page at an offset?
- * @m: the morsel, which has a unit
- * @offset: in bytes
- *
- * Return: 1: there is one; 0: there is none; -EHWPOISON: it was broken.
- */
-int morsel_look(struct morsel *m, u64 offset)
+/* The entry of a page as it is now; 0: there is no table. */
+static unsigned long morsel_leaf_now(struct morsel *m, u64 offset)
 {
 	unsigned long *above = morsel_entry(m, offset, 2);
 	unsigned long *table, leaf;
@@ -367,6 +361,20 @@ int morsel_look(struct morsel *m, u64 offset)
 		return 0;
 	leaf = table[morsel_index(offset, 1)];
 	morsel_unlock_leaves(ptl);
+	return leaf;
+}
+
+/**
+ * morsel_look() - is there a page at an offset?
+ * @m: the morsel, which has a unit
+ * @offset: in bytes
+ *
+ * Return: 1: there is one; 0: there is none; -EHWPOISON: it was broken.
+ */
+int morsel_look(struct morsel *m, u64 offset)
+{
+	unsigned long leaf = morsel_leaf_now(m, offset);
+
 	if (!morsel_leaf_is_there(leaf))
 		return 0;
 	return morsel_leaf_is_broken(leaf) ? -EHWPOISON : 1;
@@ -381,15 +389,8 @@ int morsel_look(struct morsel *m, u64 offset)
  */
 u64 morsel_owed_mark(struct morsel *m, u64 offset)
 {
-	unsigned long *above = morsel_entry(m, offset, 2);
-	unsigned long *table, leaf;
-	spinlock_t *ptl; /* of @table */
+	unsigned long leaf = morsel_leaf_now(m, offset);
 
-	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
-	if (!table)
-		return 0;
-	leaf = table[morsel_index(offset, 1)];
-	morsel_unlock_leaves(ptl);
 	return morsel_leaf_is_marked(leaf) && morsel_is_owed(m, leaf) ?
 	       morsel_leaf_mark(leaf) : 0;
 }
