@@ -470,12 +470,10 @@ bool find_mapping(const char *name, unsigned long *start, unsigned long *end)
 void leave_free(long mib)
 {
 	long spare = read_kb("/proc/meminfo", "MemFree") / 1024 - mib;
+	long pages = read_number(HUGEPAGES) + spare / 2;
 	char text[24];
 
-	if (spare < 2)
-		return;
-	snprintf(text, sizeof(text), "%ld",
-		 read_number(HUGEPAGES) + spare / 2);
+	snprintf(text, sizeof(text), "%ld", pages > 0 ? pages : 0);
 	ENSURE(write_text(HUGEPAGES, text), "%s: %m", HUGEPAGES);
 }
 

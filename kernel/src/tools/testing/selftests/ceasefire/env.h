@@ -116,8 +116,8 @@ bool smaps_has_flag(const void *addr, const char *code);
 bool find_mapping(const char *name, unsigned long *start, unsigned long *end);
 
 /*
- * Take memory that nobody can reclaim until about @mib MiB are free: huge pages,
- * which need not be written to. The runner gives it back.
+ * Take memory that nobody can reclaim until about @mib MiB are free, or give back
+ * of it: huge pages, which need not be written to. The runner gives back the rest.
  */
 void leave_free(long mib);
 

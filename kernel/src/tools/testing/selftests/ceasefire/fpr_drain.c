@@ -253,6 +253,7 @@ static void revive_kswapd(void)
 	struct stranger stranger;
 	struct tfile cache;
 
+	leave_free(160);
 	file_make(&cache, ON_DISK, 32 * MIB / PAGE, OWN);
 	leave_free(128);
 	stranger_start(&stranger);
@@ -273,6 +274,16 @@ static bool kswapd_prefers_eviction(long scanned)
 	       fpr_sysfs("parked") > LARGE_POOL / 2;
 }
 
+/* Fills a pool that others have drained; there may be too little left for that. */
+static void refill(const struct tfile *f)
+{
+	if (fpr_sysfs("parked") >= LARGE_POOL / 2)
+		return;
+	leave_free(free_mib() - spare_mib() + 2 * LARGE_POOL / (MIB / PAGE));
+	file_fill(f, 0, LARGE_POOL, OWN);
+	free_stale(f);
+}
+
 /* All of the memory but a little, and give the kernel's threads time. */
 static void by_kswapd(void)
 {
@@ -284,16 +295,13 @@ static void by_kswapd(void)
 	revive_kswapd();
 	start_in_little(&stranger);
 	start(&f, LARGE_POOL);
-	leave_little(&stranger);
 	/* An allocation may be faster than kswapd and drain itself: once more. */
 	for (i = 0; i < 5 * WAITS && vmstat("fpr_drain_kswapd") == drains; i++) {
-		if (i && i % WAITS == 0 && kswapd_has_given_up()) {
-			revive_kswapd();
+		if (i % WAITS == 0) {
+			if (kswapd_has_given_up())
+				revive_kswapd();
+			refill(&f);
 			leave_little(&stranger);
-		}
-		if (i % WAITS == 0 && fpr_sysfs("parked") < LARGE_POOL / 2) {
-			file_fill(&f, 0, LARGE_POOL, OWN);
-			free_stale(&f);
 			scanned = vmstat("pgscan_kswapd");
 		}
 		/* It would take minutes to evict all there is. */

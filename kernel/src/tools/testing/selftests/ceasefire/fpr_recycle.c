@@ -25,7 +25,6 @@
 #include "stranger.h"
 
 #define PAGES		64
-#define PARKED		512
 #define OWN		0x5a
 #define NEXT		0x42
 #define POISON		0xaa
@@ -33,6 +32,9 @@
 /* How an extent-tree block of ext4 begins. */
 #define EXTENT_MAGIC	0xf30a
 #define EXTENTS		1400
+/* A block has room for 340 of them; this many are looked at in each. */
+#define BLOCKS		4
+#define STEP		64
 
 /* One file to be parked and one, not in memory, to be read into its frames. */
 static void start(struct tfile *f, struct tfile *g, size_t pages_of_g)
@@ -316,38 +318,52 @@ static void make_fragmented(struct tfile *f)
 		MUST(ioctl(f->fd, FITHAW, 0));
 }
 
+/* What of block devices is in memory, in KiB: metadata of their file systems. */
+static long buffers(void)
+{
+	return read_kb("/proc/meminfo", "Buffers");
+}
+
 /*
  * The blocks of the extent tree are read while the file is faulted in; they
- * must not land in frames that the peer still sees.
+ * must not land in frames that the peer still sees. A fault takes one page of
+ * the file, so that there are frames in the pool for each of the blocks.
  */
 static void metadata(void)
 {
-	static uint64_t words[PARKED];
+	static uint64_t words[PAGES];
+	long recycles, metadata;
 	struct tfile f, g;
-	long recycles;
 	size_t i;
 	char *p, *q;
 
-	file_make(&f, ON_DISK, PARKED, OWN);
+	file_make(&f, ON_DISK, PAGES, OWN);
 	make_fragmented(&g);
 	peer_start(1);
 	hold_debts();
 	ENSURE(write_text("/proc/sys/vm/drop_caches", "3"), "drop_caches: %m");
-	p = park_stale(&f, PARKED, OWN);
+	p = park_stale(&f, PAGES, OWN);
 	recycles = vmstat("fpr_recycle");
+	metadata = buffers();
 	q = fpr_map(&g, 0, g.pages, PROT_READ, MAP_SHARED);
-	for (i = 0; i < EXTENTS; i += 16)
+	MUST(madvise(q, g.pages * PAGE, MADV_RANDOM));
+	for (i = 0; i < EXTENTS; i += STEP)
 		ENSURE(probe_read(q + 2 * i * PAGE) == WORD(NEXT),
 		       "wrong data in page %zu", 2 * i);
 	recycles = vmstat("fpr_recycle") - recycles;
+	metadata = buffers() - metadata;
 	ENSURE(recycles > 0, "no parked frame was used: nothing to attack");
-	peer_read(p, PARKED, words);
-	for (i = 0; i < PARKED; i++)
+	PREMISE(metadata >= BLOCKS * (long)PAGE / 1024,
+		"%ld KiB of metadata were read: nothing to attack with",
+		metadata);
+	peer_read(p, PAGES, words);
+	for (i = 0; i < PAGES; i++)
 		ENSURE((words[i] & 0xffff) != EXTENT_MAGIC ||
 		       words[i] == FAULTED,
 		       "a block of the file system's extent tree shows at stale page %zu: %016llx",
 		       i, (unsigned long long)words[i]);
-	ktap_note("%ld frames recycled", recycles);
+	ktap_note("%ld frames recycled, %ld KiB of metadata read", recycles,
+		  metadata);
 }
 
 int main(int argc, char **argv)
