@@ -158,56 +158,88 @@ static bool cf_holds_too_many(struct cf_ctx *ctx, const struct cf_policy *policy
 	       READ_ONCE(ctx->nr) + READ_ONCE(ctx->returning) + pages > limit;
 }
 
-/* Tag all frames that the gather holds, @pages of them; or say why not. */
+/* What cf_tag_gather() tags: by [0] pages of files, by [1] anonymous ones. */
+struct cf_tagging {
+	struct cf_ctx *left[2];	/* with whose tag; anonymous pages are not for a group */
+	u64 tags[2];		/* 0: not read yet */
+	unsigned long fresh[2];	/* frames that nobody could reach before */
+	unsigned long pages;
+	unsigned long anons;
+};
+
+/* Tag frames that follow each other. */
+static enum cf_verdict cf_tag_run(struct cf_tagging *t, unsigned long pfn,
+				  unsigned long nr, bool anon)
+{
+	if (!t->tags[anon])
+		t->tags[anon] = cf_tag_now(t->left[anon]) |
+				(anon ? CF_TAG_WRITABLE : 0);
+	t->pages += nr;
+	t->anons += anon ? nr : 0;
+	if (cf_gather_too_many(t->pages))
+		return CF_FLUSH_LIMIT;
+	if (!cf_tag_id(t->tags[anon]) ||
+	    !cf_tag_frames(pfn, nr, t->left[anon], t->tags[anon],
+			   &t->fresh[anon]))
+		return CF_FLUSH_TAGS;
+	if (unlikely(cf_any_bad(pfn_to_page(pfn), nr)))
+		return CF_FLUSH_POISON;
+	return CF_SKIP;
+}
+
+/*
+ * Tag all frames that the gather holds, @pages of them; or say why not. Pages of
+ * a file often lie one after the other: to look up their tags one by one would take
+ * as long as all else that a munmap() does for a page.
+ */
 static enum cf_verdict cf_tag_gather(struct mmu_gather *tlb,
 				     struct cf_ctx *ctx,
 				     const struct cf_policy *policy,
 				     unsigned long *pages)
 {
 	struct cf_ctx *owner = cf_tag_ctx(ctx);
+	struct cf_tagging t = { .left = { owner, ctx } };
+	unsigned long first = 0, run = 0;
 	struct mmu_gather_batch *batch;
-	/* Of files, and of anonymous pages, which are not for a group. */
-	unsigned long fresh[2] = { }, anons = 0;
 	enum cf_verdict why = CF_SKIP;
-	u64 tags[2] = { };
+	bool run_anon = false;
 
 	if (owner != ctx)
 		cf_note_left(ctx);
-	CF_MUTATION(fpr_group_anon, ctx = owner);
+	CF_MUTATION(fpr_group_anon, t.left[true] = owner);
 	for (batch = &tlb->local; batch && batch->nr; batch = batch->next) {
 		unsigned int i;
 
 		for (i = 0; i < batch->nr && why == CF_SKIP; i++) {
 			struct encoded_page *enc = batch->encoded_pages[i];
 			struct page *page = encoded_page_ptr(enc);
-			bool anon = PageAnon(page);
 			unsigned long nr = cf_frames_of(tlb, page, policy);
+			unsigned long pfn = page_to_pfn(page);
+			bool anon = PageAnon(page);
 
 			/* See __tlb_remove_folio_pages_size(). */
 			if (unlikely(encoded_page_flags(enc) &
 				     ENCODED_PAGE_BIT_NR_PAGES_NEXT))
 				nr = encoded_nr_pages(batch->encoded_pages[++i]);
-			if (!tags[anon])
-				tags[anon] = anon ? cf_tag_now(ctx) |
-						    CF_TAG_WRITABLE :
-						    cf_tag_now(owner);
-			*pages += nr;
-			anons += anon ? nr : 0;
-			if (cf_gather_too_many(*pages))
-				why = CF_FLUSH_LIMIT;
-			else if (!cf_tag_id(tags[anon]) ||
-				 !cf_tag_frames(page_to_pfn(page), nr,
-						anon ? ctx : owner,
-						tags[anon], &fresh[anon]))
-				why = CF_FLUSH_TAGS;
-			else if (unlikely(cf_any_bad(page, nr)))
-				why = CF_FLUSH_POISON;
+			if (pfn == first + run && anon == run_anon) {
+				run += nr;
+				continue;
+			}
+			if (run)
+				why = cf_tag_run(&t, first, run, run_anon);
+			first = pfn;
+			run = nr;
+			run_anon = anon;
 		}
 	}
-	atomic_long_add(fresh[false], &owner->stale);
-	atomic_long_add(fresh[true], &ctx->stale);
-	CF_MUTATION(latr_held_fresh, anons = fresh[true]);
-	if (why == CF_SKIP && anons && cf_holds_too_many(ctx, policy, anons))
+	if (run && why == CF_SKIP)
+		why = cf_tag_run(&t, first, run, run_anon);
+	*pages += t.pages;
+	atomic_long_add(t.fresh[false], &owner->stale);
+	atomic_long_add(t.fresh[true], &ctx->stale);
+	CF_MUTATION(latr_held_fresh, t.anons = t.fresh[true]);
+	if (why == CF_SKIP && t.anons &&
+	    cf_holds_too_many(ctx, policy, t.anons))
 		why = CF_FLUSH_LIMIT;
 	return why;
 }

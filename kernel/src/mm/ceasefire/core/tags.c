@@ -214,6 +214,7 @@ static bool cf_tag_reaches(u64 tag, struct cf_ctx *ctx)
 	return cf_tag_is_stale(tag, cf_ctx_find(cf_tag_id(tag)));
 }
 
+/* Returns whether several contexts may reach the frame now. */
 static bool cf_tag_frame(u64 *slot, struct cf_ctx *ctx, u64 new,
 			 unsigned long *fresh)
 {
@@ -241,10 +242,19 @@ static bool cf_tag_frame(u64 *slot, struct cf_ctx *ctx, u64 new,
 	return true;
 }
 
+/* The next munmap() will find tags of these frames. */
+static void cf_tags_want(unsigned long section)
+{
+	if (section >= cf_sections)
+		return;
+	set_bit(section, cf_wanted);
+	schedule_work(&cf_tags_work);
+}
+
 /**
  * cf_tag_frames() - note that a context was left with stale translations
  * @pfn: first frame
- * @nr:	number of frames, of one folio
+ * @nr:	number of frames
  * @ctx: the context that skips
  * @new: its tag, read after the entries were cleared
  * @fresh: the number of those that nobody could reach before is added to it
@@ -256,29 +266,25 @@ static bool cf_tag_frame(u64 *slot, struct cf_ctx *ctx, u64 new,
 bool cf_tag_frames(unsigned long pfn, unsigned long nr, struct cf_ctx *ctx,
 		   u64 new, unsigned long *fresh)
 {
-	bool shared = false, all = true;
-	unsigned long i;
+	unsigned long end = pfn + nr;
+	bool shared = false;
+	u64 *slot = NULL;
 
-	for (i = 0; i < nr && all; i++) {
-		u64 *slot = cf_tag_slot(pfn + i);
-
-		if (unlikely(!slot)) {
-			unsigned long section = pfn_to_section_nr(pfn + i);
-
-			if (section < cf_sections) {
-				set_bit(section, cf_wanted);
-				schedule_work(&cf_tags_work);
-			}
-			all = false;
-			continue;
+	for (; pfn < end; pfn++, slot++) {
+		if (!slot || IS_ALIGNED(pfn, PAGES_PER_SECTION)) {
+			slot = cf_tag_slot(pfn);
+			if (unlikely(!slot))
+				break;
 		}
-		if (likely(READ_ONCE(*slot) == new))
-			continue;
-		shared |= cf_tag_frame(slot, ctx, new, fresh);
+		if (READ_ONCE(*slot) != new)
+			shared |= cf_tag_frame(slot, ctx, new, fresh);
 	}
 	if (shared)
 		cf_owe(&cf_shared, cf_tag_gen(cf_shared_tag_now()));
-	return all;
+	if (likely(pfn == end))
+		return true;
+	cf_tags_want(pfn_to_section_nr(pfn));
+	return false;
 }
 
 /**

@@ -321,7 +321,8 @@ static void table_goes(void)
 	ENSURE(got.some && got.uncached >= PAGES,
 	       "%ld flushes for some, %ld entries in no TLB", got.some,
 	       got.uncached);
-	PREMISE(got.received, "nobody was interrupted: the peer did not run");
+	/* Once it can be that the peer did not run. */
+	ENSURE_ONCE(got.received, "nobody was interrupted");
 }
 
 static struct worker freer;

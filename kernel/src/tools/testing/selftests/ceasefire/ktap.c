@@ -22,6 +22,7 @@
 
 #define EXIT_SKIPPED	4
 #define EXIT_RETRY	5
+#define EXIT_DOUBT	6
 
 /* Of a case that has nothing to attack with. */
 #define TRIES		5
@@ -84,6 +85,16 @@ void ktap_retry(const char *format, ...)
 	print_lines(stdout, format, args);
 	va_end(args);
 	_exit(EXIT_RETRY);
+}
+
+void ktap_doubt(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_lines(stdout, format, args);
+	va_end(args);
+	_exit(EXIT_DOUBT);
 }
 
 void ktap_skip(const char *format, ...)
@@ -194,11 +205,28 @@ static void visit_all_cpus(void)
 		pin_to_cpu(cpu);
 }
 
-enum verdict { PASSED, FAILED, RETRY };
+/* With nothing to attack with a case has run in vain, and nobody knows more. */
+enum verdict { PASSED, FAILED, DOUBTFUL, VAIN };
+
+static enum verdict verdict_of(int status)
+{
+	switch (status) {
+	case 0:
+	case EXIT_SKIPPED:
+		return PASSED;
+	case EXIT_RETRY:
+		return VAIN;
+	case EXIT_DOUBT:
+		return DOUBTFUL;
+	default:
+		return FAILED;
+	}
+}
 
 static enum verdict run_case(const struct ktap_case *c)
 {
 	struct fpr_settings settings;
+	enum verdict verdict = FAILED;
 	bool timed_out, ok = true;
 	long contexts, groups, parked;
 	int status;
@@ -237,10 +265,8 @@ static enum verdict run_case(const struct ktap_case *c)
 		printf("# killed by signal %d (%s)\n", WTERMSIG(status),
 		       strsignal(WTERMSIG(status)));
 		ok = false;
-	} else if (WEXITSTATUS(status) &&
-		   WEXITSTATUS(status) != EXIT_SKIPPED &&
-		   WEXITSTATUS(status) != EXIT_RETRY) {
-		ok = false;
+	} else {
+		verdict = verdict_of(WEXITSTATUS(status));
 	}
 	/* I6: exit leaves no context, no group and no parked frame behind. */
 	if (!fpr_wait_sysfs_at_most("contexts", contexts, LEFT_LIMIT_S)) {
@@ -259,20 +285,18 @@ static enum verdict run_case(const struct ktap_case *c)
 		ok = false;
 	}
 	visit_all_cpus();
-	if (!log_is_clean() || !ok)
-		return FAILED;
-	return WEXITSTATUS(status) == EXIT_RETRY ? RETRY : PASSED;
+	return log_is_clean() && ok ? verdict : FAILED;
 }
 
-/* True if it has passed, or was skipped. */
-static bool try_case(const struct ktap_case *c)
+/* PASSED also if it was skipped. */
+static enum verdict try_case(const struct ktap_case *c)
 {
-	enum verdict verdict = RETRY;
+	enum verdict verdict = VAIN;
 	int tries;
 
-	for (tries = 0; tries < TRIES && verdict == RETRY; tries++)
+	for (tries = 0; tries < TRIES && verdict >= DOUBTFUL; tries++)
 		verdict = run_case(c);
-	return verdict == PASSED;
+	return verdict;
 }
 
 static bool selected(const char *name, int argc, char **argv)
@@ -301,7 +325,7 @@ static int usage(const char *program, const struct ktap_case *cases,
 int ktap_main(int argc, char **argv, const struct ktap_case *cases,
 	      size_t count)
 {
-	size_t i, planned = 0, number = 0, failed = 0, skipped = 0;
+	size_t i, planned = 0, number = 0, failed = 0, vain = 0, skipped = 0;
 	int a;
 
 	if (argc == 2 && !strcmp(argv[1], "-l"))
@@ -335,11 +359,13 @@ int ktap_main(int argc, char **argv, const struct ktap_case *cases,
 	pin_to_cpu(0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (i = 0; i < count; i++) {
+		enum verdict verdict;
 		bool ok;
 
 		if (!selected(cases[i].name, argc, argv))
 			continue;
-		ok = try_case(&cases[i]);
+		verdict = try_case(&cases[i]);
+		ok = verdict == PASSED;
 		printf("%s %zu %s", ok ? "ok" : "not ok", ++number,
 		       cases[i].name);
 		if (ok && report->skip[0]) {
@@ -348,8 +374,9 @@ int ktap_main(int argc, char **argv, const struct ktap_case *cases,
 		}
 		printf("\n");
 		failed += !ok;
+		vain += verdict == VAIN;
 	}
 	if (failed)
-		return 1;
+		return vain == failed ? EXIT_RETRY : 1;
 	return skipped && skipped == planned ? EXIT_SKIPPED : 0;
 }
