@@ -185,6 +185,25 @@ def test_what_runs_at_the_same_time() -> None:
     assert found._next() == (8, builds[3])
 
 
+def test_attacks_do_not_wait_for_builds_in_spare_time() -> None:
+    first = job("", name="build/a", lane="beside")
+    builds = [job("", name=f"build/{name}", lane="spare") for name in "bc"]
+    guest = job("", name="x/g", lane="guests", after=("build/a",))
+    late = job("", name="x/late", lane="guests", after=("build/c",))
+    other = job("", name="x/s", lane="spare")
+    found, names = places([other, first, *builds, guest, late])
+    assert names == ["build/a beside", "build/b spare", "build/c spare"]
+    found.over(first)
+    assert found._next() == (5, guest)
+    found._left.remove((5, guest))
+    found._running.append(guest)
+    assert not found._next()
+    found.over(builds[0])
+    assert found._next() == (1, other)
+    # Without attacks they run as any other job.
+    assert places([first, *builds])[1] == ["build/a beside", "build/b beside"]
+
+
 def test_error_of_the_other_lane_ends_a_wait() -> None:
     jobs = [
         job("", name="build/a", lane="beside"),

@@ -12,7 +12,8 @@ for one another until their tree is made.
 Attacks also wait a lot, and a guest boots on one CPU. That time is for the lane spare: jobs that
 boot no guest. While jobs of guests are left two of them run beside whatever runs but a build, and
 the scheduler gives them a CPU that nobody else wants. After that they are as those of the lane
-beside, and those that still run are one of the two.
+beside, and those that still run are one of the two. Builds of that lane make what is not needed at
+once: they are the first in it, and also run beside other builds.
 
 A job that waits for a build or for its control runs lets others pass. Signals arrive in the
 caller's thread, which is one of the three that work; the others are told to stop. A guest ends with
@@ -70,12 +71,15 @@ class Lanes:
         ready = [p for p in self._left if not self._not_over & {*p[1].needs, p[1].control}]
         first = {lane: next((p for p in ready if p[1].lane == lane), None) for lane in LANES}
         running = {lane: sum(job.lane == lane for job in self._running) for lane in LANES}
+        later = next((p for p in ready if p[1].builds and p[1].lane == "spare"), None)
         # Those in the spare time of guests are in nobody's way; builds leave none.
-        if any(job.builds for job in self._not_ended()):
-            first["spare"] = None
-            build = next((place for place in ready if place[1].builds), None)
+        if any(job.builds and job.lane != "spare" for job in self._not_ended()):
+            first["spare"] = later
+            build = next((p for p in ready if p[1].builds and p[1].lane != "spare"), None)
             if build and len(self._running) < _BUILDS and all(j.builds for j in self._running):
                 return build
+        elif later:
+            first["spare"] = later
         if self._guests_left():
             if first["guests"] and len(self._running) == running["spare"]:
                 return first["guests"]

@@ -14,6 +14,7 @@
 #include "file.h"
 #include "group.h"
 #include "ktap.h"
+#include "map.h"
 #include "peer.h"
 #include "regions.h"
 
@@ -43,6 +44,20 @@ static void evict(char *p)
 	PREMISE(!file_cached(&file), "pages of the file stay");
 }
 
+/*
+ * Who reads a page without an entry has a translation from before. What it reads may be
+ * right all the same: the frame may have come back to the file.
+ */
+static void has_entries(const char *p, size_t pages)
+{
+	static uint64_t frames[PAGES];
+	size_t i;
+
+	frames_of(p, pages, frames);
+	for (i = 0; i < pages; i++)
+		ENSURE(frames[i], "page %zu was read, and has no entry", i);
+}
+
 static void by_batch(void)
 {
 	long deferred;
@@ -56,6 +71,7 @@ static void by_batch(void)
 	for (i = 0; i < 4; i++) {
 		file_fill(&file, 0, PAGES, i % 2 ? NEW : OWN);
 		peer_finds(p, PAGES, WORD(i % 2 ? NEW : OWN));
+		has_entries(p, PAGES);
 		evict(p);
 	}
 	ENSURE(vmstat("sharers_defer") >= deferred + 4 * PAGES,
@@ -93,6 +109,7 @@ static void asleep(void)
 	p = mapped();
 	for (i = 0; i < ROUNDS; i++) {
 		sleeper_finds(p, WORD(i % 2 ? NEW : OWN));
+		has_entries(p, 1);
 		evict(p);
 		file_fill(&file, 0, PAGES, i % 2 ? OWN : NEW);
 	}
