@@ -21,15 +21,13 @@
  * --first N		operations before this one are left out
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "env.h"
 #include "fpr_fuzz.h"
+#include "fuzz_options.h"
 #include "group.h"
 #include "ktap.h"
 
@@ -156,35 +154,6 @@ static void same_results(void)
 	check_counted();
 }
 
-__attribute__((noreturn, format(printf, 1, 2)))
-static void wrong_use(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	fprintf(stderr, "fpr_fuzz: ");
-	vfprintf(stderr, format, args);
-	fprintf(stderr, "\n");
-	va_end(args);
-	exit(2);
-}
-
-static uint64_t parse(const char *option, const char *text, uint64_t least,
-		      uint64_t most)
-{
-	unsigned long long value;
-	char *end;
-
-	errno = 0;
-	value = strtoull(text, &end, 0);
-	if (*text < '0' || *text > '9' || *end || errno || value < least ||
-	    value > most)
-		wrong_use("--%s is a number from %llu to %llu, not '%s'",
-			  option, (unsigned long long)least,
-			  (unsigned long long)most, text);
-	return value;
-}
-
 static enum fuzz_arm parse_arm(const char *text)
 {
 	enum fuzz_arm arm;
@@ -192,7 +161,7 @@ static enum fuzz_arm parse_arm(const char *text)
 	for (arm = FUZZ_FPR; arm < FUZZ_ARMS; arm++)
 		if (!strcmp(text, fuzz_arm_name(arm)))
 			return arm;
-	wrong_use("--with is fpr or latr, not '%s'", text);
+	fuzz_wrong_use("--with is fpr or latr, not '%s'", text);
 }
 
 static void read_options(int argc, char **argv)
@@ -219,42 +188,41 @@ static void read_options(int argc, char **argv)
 			break;
 		case SEED:
 		case REPLAY:
-			plan.seed = parse(options[at].name, optarg, 0,
-					  UINT64_MAX);
+			plan.seed = fuzz_number(options[at].name, optarg, 0,
+						UINT64_MAX);
 			replay = found == REPLAY;
 			seeded = true;
 			break;
 		case DURATION:
-			run_seconds = (unsigned int)parse("seconds", optarg, 0,
-							  MOST_SECONDS);
+			run_seconds = fuzz_count("seconds", optarg, 0,
+						 MOST_SECONDS);
 			break;
 		case THREADS:
-			plan.threads = (unsigned int)parse("threads", optarg,
-							   1, FUZZ_THREADS);
+			plan.threads = fuzz_count("threads", optarg, 1,
+						  FUZZ_THREADS);
 			break;
 		case COUNT:
-			plan.operations = (unsigned int)parse("operations",
-							      optarg, 1,
-							      MOST_OPERATIONS);
+			plan.operations = fuzz_count("operations", optarg, 1,
+						     MOST_OPERATIONS);
 			break;
 		case FIRST:
-			plan.first = (unsigned int)parse("first", optarg, 0,
-							 MOST_OPERATIONS);
+			plan.first = fuzz_count("first", optarg, 0,
+						MOST_OPERATIONS);
 			break;
 		case ':':
-			wrong_use("%s needs a value", argv[optind - 1]);
+			fuzz_wrong_use("%s needs a value", argv[optind - 1]);
 		default:
-			wrong_use("no option '%s': there are " OPTIONS,
-				  argv[optind - 1]);
+			fuzz_wrong_use("no option '%s': there are " OPTIONS,
+				       argv[optind - 1]);
 		}
 	}
 	if (optind < argc)
-		wrong_use("no argument '%s': options only", argv[optind]);
+		fuzz_wrong_use("no argument '%s': options only", argv[optind]);
 	if (plan.first >= plan.operations)
-		wrong_use("--first %u is not below --operations %u", plan.first,
-			  plan.operations);
-	if (!seeded && getrandom(&plan.seed, 4, 0) != 4)
-		wrong_use("no random numbers: give --seed");
+		fuzz_wrong_use("--first %u is not below --operations %u", plan.first,
+			       plan.operations);
+	if (!seeded)
+		plan.seed = fuzz_any_seed();
 	if (!plan.threads)
 		plan.threads = 2 * (unsigned int)online_cpus();
 	if (plan.threads > FUZZ_THREADS)
