@@ -11,8 +11,10 @@
  *   Cleans	clears the bit of an entry that it flushes for in the same step: msync()
  *   Evicts	clears the entry, and notes a flush, which comes later
  *   Faults	makes the entry again without the bit: fault-around, swapoff
+ *   Rewrites	reads the entry and writes it, in two steps: userfaultfd, WP_ASYNC
  *
- * Follows __cf_young_cleared(), cf_cached(), cf_batch_pending() and ../uncached.c.
+ * Follows __cf_young_cleared(), cf_cached(), cf_batch_pending(), cf_rewritten() and
+ * ../uncached.c.
  */
 #include "cpu.h"
 
@@ -208,6 +210,27 @@ active proctype Faults() {
 		:: else -> skip
 		fi
 	}
+	unlock()
+}
+#endif
+
+/* Other rights, the same page: no CPU has to flush for that. */
+#ifdef REWRITES
+active proctype Rewrites() {
+	bool was;
+
+	lock();
+	was = young;
+	if
+	:: pte ->
+#ifdef MUTATE_rewritten_old
+		young = was
+#else
+		young = true
+#endif
+	:: else -> skip
+	fi;
+	was = false;
 	unlock()
 }
 #endif
