@@ -276,6 +276,8 @@ NAMES = {
     "abis_all": "flushes for all that was changed",
     "abis_born": "entries made for pages that nobody had asked for",
     "abis_cleaned": "entries that were flushed for and stayed",
+    "morsel_steal": "pages of zeroes taken from morsels when memory was short",
+    "morsel_steal_table": "page tables without a page taken from them",
 }
 
 

@@ -53,6 +53,8 @@ _NAMES = {
     "abis_born": ("", "Entries made for pages that nobody had asked for"),
     "abis_cleaned": ("", "Entries that were flushed for and stayed"),
     "morsel_lazy_pages": ("", "Pages of morsels that were given up without a flush"),
+    "morsel_steal": ("", "Pages of zeroes that were taken from morsels when memory was short"),
+    "morsel_steal_table": ("", "Page tables without a page that were taken from them"),
 }
 
 # A flush that was skipped is a debt; these are flushes that paid for all debts of a process.

@@ -179,7 +179,10 @@
 	E(MORSEL_LAZY_FLUSH_NOTIFIER,	"morsel_lazy_flush_notifier")	\
 	E(MORSEL_LAZY_FLUSH_AGAIN,	"morsel_lazy_flush_again")	\
 	E(MORSEL_LAZY_FLUSH_TAKEN,	"morsel_lazy_flush_taken")	\
-	E(MORSEL_LAZY_FLUSH_LIMIT,	"morsel_lazy_flush_limit")
+	E(MORSEL_LAZY_FLUSH_LIMIT,	"morsel_lazy_flush_limit")	\
+	/* taken when memory was short: pages of zeroes, tables without a page */ \
+	E(MORSEL_STEAL,			"morsel_steal")			\
+	E(MORSEL_STEAL_TABLE,		"morsel_steal_table")
 #else
 #define CEASEFIRE_MORSEL_EVENTS(E)
 #endif

@@ -219,7 +219,11 @@
 	M(morsel_pool_hasty)	\
 	M(morsel_pool_hoards)	\
 	M(morsel_pool_pinned)	\
-	M(morsel_pool_unbounded)
+	M(morsel_pool_unbounded)	\
+	M(morsel_steal_hasty)	\
+	M(morsel_steal_in_use)	\
+	M(morsel_steal_pinned)	\
+	M(morsel_steal_unflushed)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {
@@ -237,6 +241,7 @@ extern u32 cf_rewrite_delay_us;
 extern u32 cf_install_delay_us;
 extern u32 cf_clean_delay_us;
 extern u32 cf_mark_delay_us;
+extern u32 cf_steal_delay_us;
 extern atomic_t cf_holds;
 extern u32 cf_start_delay_us;
 extern u32 cf_skip_local;

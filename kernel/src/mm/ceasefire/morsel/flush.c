@@ -15,7 +15,7 @@
  * Copies of upper tables (sharers) lead to the table that has the entries which are cut, and have
  * none of those, see ceasefire_table_is_linked().
  *
- * Locks: i_mmap_rwsem, for reading. Callers: prune.c, clean.c.
+ * Locks: i_mmap_rwsem, for reading. Callers: prune.c, clean.c, steal.c.
  */
 #include <linux/hash.h>
 #include <linux/mm.h>
@@ -86,16 +86,8 @@ static void morsel_flush_mm(struct morsel *m, struct vm_area_struct *vma,
 	atomic_long_inc(&m->flushes);
 }
 
-/**
- * morsel_flush() - flush every process that maps a morsel
- * @m: the morsel
- * @start: first byte that was cut
- * @end: behind the last one
- * @tables: for tables that are to be freed
- *
- * Context: may sleep; i_mmap is held.
- */
-void morsel_flush(struct morsel *m, u64 start, u64 end, bool tables)
+static void morsel_flush_each(struct morsel *m, u64 start, u64 end,
+			      bool tables, bool sleeps)
 {
 	struct address_space *mapping = m->inode.i_mapping;
 	DECLARE_BITMAP(seen, 1 << MORSEL_SEEN_BITS);
@@ -110,8 +102,36 @@ void morsel_flush(struct morsel *m, u64 start, u64 end, bool tables)
 		if (first)
 			morsel_flush_mm(m, vma, start, end, tables);
 		CF_MUTATION(morsel_flush_one, return);
-		cond_resched();
+		if (sleeps)
+			cond_resched();
 	}
+}
+
+/**
+ * morsel_flush() - flush every process that maps a morsel
+ * @m: the morsel
+ * @start: first byte that was cut
+ * @end: behind the last one
+ * @tables: for tables that are to be freed
+ *
+ * Context: may sleep; i_mmap is held.
+ */
+void morsel_flush(struct morsel *m, u64 start, u64 end, bool tables)
+{
+	morsel_flush_each(m, start, end, tables, true);
+}
+
+/**
+ * morsel_flush_locked() - the same for a few pages, under the lock of their table
+ * @m: the morsel
+ * @start: first byte that was cut
+ * @end: behind the last one
+ *
+ * Context: i_mmap is held.
+ */
+void morsel_flush_locked(struct morsel *m, u64 start, u64 end)
+{
+	morsel_flush_each(m, start, end, false, false);
 }
 
 /* What secondary MMUs are told of a mapping, at both ends. */

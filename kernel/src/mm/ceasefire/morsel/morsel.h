@@ -25,6 +25,7 @@
  *   lazy.c	depopulation without a flush
  *   epochs.c	which offsets CPUs may still reach then (lazy_state.h)
  *   pool.c	pages that were given up so
+ *   steal.c	what is zero or empty goes when memory is short
  *   destroy.c	nothing is left, whoever maps it
  *   poison.c	a page is broken
  *   show.c	what can be seen of it
@@ -51,11 +52,14 @@
  * M10 A page that was broken is used by nobody, and its offset says so until it is
  *    depopulated.
  *
+ * M11 A page that is taken under pressure is zero, nobody has a reference, and no CPU reaches
+ *    it; until that is known the table is locked.
+ *
  * M7 What was given up without a flush stays in the object, and its offset without another
  *    page, until each process that maps it has flushed. An entry that is not present may have
  *    a mark that says so.
  *
- * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, @finishing,
+ * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, that of steal.c, @finishing,
  * @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table, @pool_lock. Locks of
  * two tables are never held at once.
  */
@@ -178,6 +182,9 @@ struct morsel {
 	struct list_head	pool;
 	unsigned long		nr_pool;
 	struct delayed_work	pool_age;
+	/* See steal.c, whose lock these are under: where the next look begins. */
+	struct list_head	steal;
+	u64			steal_at;
 };
 
 static inline struct morsel *morsel_of(struct inode *inode)
@@ -337,6 +344,7 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 /* flush.c */
 void morsel_flush_begin(struct morsel *m, u64 start, u64 end);
 void morsel_flush(struct morsel *m, u64 start, u64 end, bool tables);
+void morsel_flush_locked(struct morsel *m, u64 start, u64 end);
 void morsel_flush_end(struct morsel *m, u64 start, u64 end);
 bool morsel_must_flush(struct morsel *m, bool found);
 
@@ -382,6 +390,12 @@ bool morsel_lazy_depopulate(struct morsel *m, const struct morsel_range *ranges,
 void morsel_pool_empty(struct morsel *m);
 void morsel_lazy_end(struct morsel *m);
 void morsel_lazy_setup(struct morsel *m);
+
+/* steal.c */
+void morsel_steal_begin(struct morsel *m);
+void morsel_steal_end(struct morsel *m);
+void morsel_each(void (*fn)(struct morsel *m));
+int __init morsel_steal_init(void);
 
 /* show.c */
 void morsel_get_stat(struct morsel *m, struct morsel_stat *stat);

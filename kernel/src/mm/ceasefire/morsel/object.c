@@ -98,6 +98,8 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	m->nr_cut = 0;
 	INIT_DELAYED_WORK(&m->settle, morsel_settle);
 	mutex_init(&m->settling);
+	INIT_LIST_HEAD(&m->steal);
+	m->steal_at = 0;
 	morsel_async_setup(m);
 	morsel_lazy_setup(m);
 	return &m->inode;
@@ -107,7 +109,8 @@ static void morsel_evict_inode(struct inode *inode)
 {
 	struct morsel *m = morsel_of(inode);
 
-	/* First: cleaners queue what clean.c waits for. */
+	morsel_steal_end(m);
+	/* Before the rest: cleaners queue what clean.c waits for. */
 	morsel_async_end(m);
 	morsel_lazy_end(m);
 	if (m->top)
@@ -313,7 +316,7 @@ static int __init morsel_init(void)
 	struct vfsmount *mount;
 
 	morsel_memory_init();
-	if (morsel_async_init())
+	if (morsel_async_init() || morsel_steal_init())
 		return -ENOMEM;
 	morsel_cache = kmem_cache_create("morsel", sizeof(struct morsel), 0,
 					 SLAB_ACCOUNT | SLAB_RECLAIM_ACCOUNT,

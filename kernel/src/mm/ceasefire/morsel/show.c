@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can be seen of a morsel: MORSEL_IOC_STAT, and fdinfo. The same for all of them is
- * in sysfs.c and in /proc/vmstat.
+ * What can be seen of a morsel: MORSEL_IOC_STAT, fdinfo, and what the OOM killer says. The same
+ * for all of them is in sysfs.c and in /proc/vmstat.
  *
- * Locks: i_mmap_rwsem, for reading. Callers: file.c.
+ * Locks: i_mmap_rwsem, for reading; the inode's i_lock. Callers: file.c; the OOM killer.
  */
+#include <linux/dcache.h>
+#include <linux/init.h>
 #include <linux/mm.h>
+#include <linux/oom.h>
+#include <linux/printk.h>
 #include <linux/seq_file.h>
 
 #include "morsel.h"
@@ -59,3 +63,44 @@ void morsel_show_fdinfo(struct seq_file *s, struct file *file)
 	seq_printf(s, "morsel_pool:\t%llu kB\n", stat.pool << (PAGE_SHIFT - 10));
 	seq_printf(s, "morsel_mappings:\t%llu\n", stat.mappings);
 }
+
+/* Of memory: one that has less is no reason for there being none. */
+#define MORSEL_OOM_SHARE	64
+
+#define MORSEL_KIB(pages)	((pages) << (PAGE_SHIFT - 10))
+
+static void morsel_show_large(struct morsel *m)
+{
+	long pages = atomic_long_read(&m->pages);
+	struct dentry *dentry;
+
+	if (pages < totalram_pages() / MORSEL_OOM_SHARE)
+		return;
+	/* As long as this is locked it keeps its name. */
+	spin_lock(&m->inode.i_lock);
+	dentry = hlist_entry_safe(m->inode.i_dentry.first, struct dentry,
+				  d_u.d_alias);
+	pr_info("ceasefire: morsel %pd: pages:%ldkB tables:%ldkB mappings:%ld\n",
+		dentry, MORSEL_KIB(pages),
+		MORSEL_KIB(atomic_long_read(&m->tables)),
+		atomic_long_read(&m->mapped));
+	spin_unlock(&m->inode.i_lock);
+}
+
+/* No process has this memory, so its own report names nobody. */
+static int morsel_oom_notify(struct notifier_block *nb, unsigned long unused,
+			     void *freed)
+{
+	morsel_each(morsel_show_large);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block morsel_oom_notifier = {
+	.notifier_call = morsel_oom_notify,
+};
+
+static int __init morsel_show_init(void)
+{
+	return register_oom_notifier(&morsel_oom_notifier);
+}
+fs_initcall(morsel_show_init);

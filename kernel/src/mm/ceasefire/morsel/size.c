@@ -90,5 +90,6 @@ int morsel_set_size(struct morsel *m, u64 size)
 	if (morsel_is_too_large(size, m->level))
 		return -EFBIG;
 	i_size_write(&m->inode, size);
+	morsel_steal_begin(m);
 	return 0;
 }

@@ -168,6 +168,7 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->slots = read_number(DEBUGFS "slots");
 	s->clean_delay_us = read_number(DEBUGFS "clean_delay_us");
 	s->mark_delay_us = read_number(DEBUGFS "mark_delay_us");
+	s->steal_delay_us = read_number(DEBUGFS "steal_delay_us");
 	s->morsel_limit = read_number(MORSEL_SYSFS "limit");
 	s->lazy_limit = read_number(MORSEL_SYSFS "lazy_limit");
 	s->settle_ms = latr_sysfs("settle_ms");
@@ -211,6 +212,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 			try_set(DEBUGFS, "clean_delay_us", s->clean_delay_us);
 		if (s->mark_delay_us >= 0)
 			try_set(DEBUGFS, "mark_delay_us", s->mark_delay_us);
+		if (s->steal_delay_us >= 0)
+			try_set(DEBUGFS, "steal_delay_us", s->steal_delay_us);
 	}
 	if (s->morsel_limit >= 0)
 		try_set(MORSEL_SYSFS, "limit", s->morsel_limit);

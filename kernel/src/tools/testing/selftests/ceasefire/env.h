@@ -29,6 +29,7 @@ struct fpr_settings {
 	long rewrite_delay_us;
 	long first_generation, arena_size, id_max, tickless_cpu;
 	long fill_delay_us, send_delay_us, slots, clean_delay_us, mark_delay_us;
+	long steal_delay_us;
 	long morsel_limit, lazy_limit;
 	long settle_ms, late_ms, held_limit;
 	bool always;

@@ -379,6 +379,13 @@ static void op_sync(struct mfuzz_process *p)
 	       msync(p->map + r.offset, r.length, MS_SYNC));
 }
 
+/* Pages of zeroes go, and nothing else; see morsel_steal.c. */
+static void op_press(struct mfuzz_process *p)
+{
+	(void)p;
+	write_text("/proc/sys/vm/drop_caches", "2");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct mfuzz_process *p);
@@ -405,6 +412,7 @@ static const struct {
 	{ "process_vm_readv", op_remote, 2 },
 	{ "/proc/self/mem", op_forced, 1 },
 	{ "sync", op_sync, 1 },
+	{ "memory is short", op_press, 1 },
 };
 
 const char *mfuzz_op_name(uint32_t op)
