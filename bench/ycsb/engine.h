@@ -44,6 +44,6 @@ struct engine_ops {
 	void (*commit)(void *session);
 };
 
-extern const struct engine_ops engine_lmdb, engine_leveldb;
+extern const struct engine_ops engine_lmdb, engine_leveldb, engine_pool;
 
 #endif /* YCSB_ENGINE_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * main.c - ycsb-bench: LMDB and LevelDB under the core workloads of YCSB
+ * main.c - ycsb-bench: LMDB, LevelDB and a buffer pool under the core workloads of YCSB
  *
  * What: runs the phases on one database and prints each as text or as a JSON
  *       line. After each phase all records are read and counted.

@@ -6,6 +6,7 @@
  * Who:  main.c.
  */
 #include "options.h"
+#include "node.h"
 #include "values.h"
 
 #include "../common/options.h"
@@ -19,7 +20,7 @@
 static void read_engine(void *to, char *text)
 {
 	static const struct engine_ops *const engines[] = {
-		&engine_lmdb, &engine_leveldb,
+		&engine_lmdb, &engine_leveldb, &engine_pool,
 	};
 
 	for (size_t i = 0; i < sizeof(engines) / sizeof(*engines); i++) {
@@ -28,7 +29,7 @@ static void read_engine(void *to, char *text)
 			return;
 		}
 	}
-	die(EXIT_USAGE, "unknown engine '%s': use lmdb or leveldb", text);
+	die(EXIT_USAGE, "unknown engine '%s': use lmdb, leveldb or pool", text);
 }
 
 static void add_phase(struct options *options, const char *word)
@@ -79,9 +80,20 @@ static void read_mmap(void *to, char *text)
 	*(bool *)to = text[1] == 'n';
 }
 
+static void read_evict(void *to, char *text)
+{
+	for (enum pool_way way = 0; way < POOL_WAYS; way++) {
+		if (!strcmp(text, pool_ways[way])) {
+			*(enum pool_way *)to = way;
+			return;
+		}
+	}
+	die(EXIT_USAGE, "unknown way to evict '%s': use dontneed, remove, vector or lazy", text);
+}
+
 static void check(const struct options *o)
 {
-	bool lmdb = o->engine == &engine_lmdb;
+	bool lmdb = o->engine == &engine_lmdb, pool = o->engine == &engine_pool;
 
 	if (o->print && o->phase_count != 1)
 		die(EXIT_USAGE, "--print-operations wants one --workload");
@@ -95,10 +107,18 @@ static void check(const struct options *o)
 		die(EXIT_USAGE, "give --operations or --seconds, not both");
 	if (lmdb && !o->mapped)
 		die(EXIT_USAGE, "LMDB always maps its database: --mmap off is for leveldb");
-	if (lmdb && (o->cache || o->open_files || o->file_size))
-		die(EXIT_USAGE, "--cache, --open-files and --file-size are for leveldb");
-	if (!lmdb && (o->map_size || o->no_read_ahead))
-		die(EXIT_USAGE, "--map-size and --no-read-ahead are for lmdb");
+	if (lmdb && o->cache)
+		die(EXIT_USAGE, "--cache is for leveldb and pool");
+	if ((lmdb || pool) && (o->open_files || o->file_size))
+		die(EXIT_USAGE, "--open-files and --file-size are for leveldb");
+	if (!lmdb && o->no_read_ahead)
+		die(EXIT_USAGE, "--no-read-ahead is for lmdb");
+	if (!lmdb && !pool && o->map_size)
+		die(EXIT_USAGE, "--map-size is for lmdb and pool");
+	if (!pool && o->evict)
+		die(EXIT_USAGE, "--evict is for pool");
+	if (pool && o->value_size > NODE_MOST_VALUE)
+		die(EXIT_USAGE, "--value-size: at most %u with pool", NODE_MOST_VALUE);
 }
 
 void options_parse(struct options *o, int argc, char **argv)
@@ -110,7 +130,8 @@ void options_parse(struct options *o, int argc, char **argv)
 		NULL
 	};
 	const struct program_option list[] = {
-		CALL("engine", "NAME", &o->engine, read_engine, "lmdb (default) or leveldb"),
+		CALL("engine", "NAME", &o->engine, read_engine, "lmdb (default), leveldb, or pool, a B+ tree in a buffer\n"
+		     "pool of its own"),
 		CALL("workload", "LIST", o, read_phases,
 		     "phases in this order: load, which makes the database, and\n"
 		     "a to f (load,a,b,c,f,d,e)"),
@@ -134,11 +155,15 @@ void options_parse(struct options *o, int argc, char **argv)
 		CALL("mmap", "on|off", &o->mapped, read_mmap,
 		     "off, leveldb only: read with pread (on)"),
 		NUMBER("map-size", "N", &o->map_size, 1, 1 << 24,
-		       "lmdb: MiB, the most that the database can become"),
+		       "lmdb, pool: MiB, the most that the database can become"),
 		FLAG("no-read-ahead", &o->no_read_ahead,
 		     "lmdb: for databases larger than memory"),
 		NUMBER("cache", "N", &o->cache, 1, 1 << 20,
-		       "leveldb: MiB of blocks that are not mapped (8)"),
+		       "leveldb: MiB of blocks that are not mapped (8);\n"
+		       "pool: MiB of pages in memory (64)"),
+		CALL("evict", "WAY", &o->evict, read_evict,
+		     "pool: how pages leave memory: dontneed (default), remove,\n"
+		     "or, from a morsel, vector or lazy"),
 		/* LevelDB makes more of fewer. */
 		NUMBER("open-files", "N", &o->open_files, 74, 50000,
 		       "leveldb: table files open at a time (1000)"),
@@ -166,6 +191,8 @@ void options_parse(struct options *o, int argc, char **argv)
 	check(o);
 	if (!o->operations)
 		o->operations = 100000;
+	if (o->engine == &engine_pool)
+		o->mapped = false;
 	o->map_size *= MIB;
 	o->cache *= MIB;
 	o->file_size *= MIB;

@@ -4,6 +4,7 @@
 #define YCSB_OPTIONS_H
 
 #include "engine.h"
+#include "pool.h"
 #include "workload.h"
 
 #include <stdbool.h>
@@ -31,7 +32,8 @@ struct options {
 	bool mapped;			/* --mmap */
 	uint64_t map_size;		/* bytes; LMDB, 0: by the records, or as it is */
 	bool no_read_ahead;		/* LMDB */
-	uint64_t cache;			/* bytes; LevelDB, 0: its own default */
+	uint64_t cache;			/* bytes; LevelDB, pool; 0: its own default */
+	enum pool_way evict;		/* pool */
 	unsigned int open_files;	/* LevelDB, 0: its own default */
 	uint64_t file_size;		/* bytes; LevelDB, 0: its own default */
 	uint64_t print;			/* --print-operations, 0: run */
