@@ -74,6 +74,8 @@ static void print_json(const struct options *o, enum phase phase,
 	json_unsigned(&json, "seed", o->seed);
 	json_bool(&json, "mmap", o->mapped);
 	json_bool(&json, "sync", o->sync);
+	if (o->engine == &engine_pool)
+		json_string(&json, "evict", pool_ways[o->evict]);
 	if (phase == LOAD)
 		json_unsigned(&json, "batch", o->batch);
 	else

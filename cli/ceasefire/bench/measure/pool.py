@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A buffer pool that evicts all the time, by several ways.
 
-pool-bench runs in guests. With more emulated CPUs than the host has, rates mean little; counts do.
+pool-bench runs in guests, or ycsb-bench, whose engine pool is a B+ tree. With more emulated CPUs
+than the host has, rates mean little; counts do.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,52 @@ from ceasefire.bench.results.store import Folder
 from ceasefire.errors import Failure
 from ceasefire.output import progress
 from ceasefire.vm import GuestSpec, run_guest
+from ceasefire.vm.spec import parse_disk
 
 KERNEL = "run"
+# Of pages alone, and of a B+ tree: names of benchmarks in results.
+POOL, TREE = "pool", "pool-tree"
 LAZY, VECTOR, DONTNEED = WAYS = ("lazy", "vector", "dontneed")
 # Uses a second, and shootdowns received for each page that was evicted.
 RATE, RECEIVED = "rate", "received"
 # Each way fills its pool first.
 _EACH = 1.5
 _LIMIT = 3600.0
+# PROGRAM ROUNDS SECONDS THREADS. A database of 130 MB, of which 16 are in memory.
+_TREE = """set -e
+pool() {
+	"$program" --engine pool --dir /run/disk/0/pool --threads "$threads" --cache 16 "$@"
+}
+program=$1 rounds=$2 seconds=$3 threads=$4
+pool --workload load --batch 100 >/dev/null
+round=1
+while [ $round -le "$rounds" ]; do
+	ways="lazy vector dontneed"
+	[ $((round % 2)) = 1 ] || ways="dontneed vector lazy"
+	for way in $ways; do
+		pool --workload c --distribution uniform --only-loaded --evict "$way" \
+			--seconds "$seconds" --json
+	done
+	round=$((round + 1))
+done
+"""
 
 
-def measure(folder: Folder, cpus: Sequence[int], rounds: int, seconds: int) -> None:
-    """Add the samples of pool-bench for each number of CPUs."""
-    command = [str(programs.find("pool-bench"))]
-    command += ["--rounds", str(rounds), "--seconds", str(seconds)]
+def measure(
+    folder: Folder, cpus: Sequence[int], rounds: int, seconds: int, *, tree: bool = False
+) -> None:
+    """Add the samples for each number of CPUs: of pool-bench, or of a B+ tree."""
     for count in cpus:
+        if tree:
+            command = ["sh", "-c", _TREE, "sh", str(programs.find("ycsb-bench"))]
+            command += [str(rounds), str(seconds), str(count)]
+        else:
+            command = [str(programs.find("pool-bench"))]
+            command += ["--rounds", str(rounds), "--seconds", str(seconds)]
         minutes = 1 + round(rounds * len(WAYS) * seconds * _EACH / 60)
         progress(f"{KERNEL} kernel, {count} CPUs, about {minutes} minutes for two of them")
-        spec = GuestSpec(kernel=KERNEL, cpus=count, timeout=_LIMIT)
+        disks = (parse_disk("brd-ext4:256M"),) if tree else ()
+        spec = GuestSpec(kernel=KERNEL, cpus=count, timeout=_LIMIT, disks=disks)
         result = run_guest(spec, command, name="bench-pool", cwd=Path("/"))
         machine.judge(result.check(), result.stderr.decode(errors="replace"))
         folder.add(machine.guest_record("bench morsel-pool", spec))
@@ -41,22 +70,36 @@ def measure(folder: Folder, cpus: Sequence[int], rounds: int, seconds: int) -> N
 
 
 def samples_in(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield the samples among the lines of pool-bench."""
+    """Yield the samples among the lines of pool-bench, or of ycsb-bench.
+
+    What they count shootdowns for are pages that were evicted, or operations.
+    """
+    rounds: dict[str, int] = {}
     for text in texts:
         try:
             line = json.loads(text)
-            if line["type"] != "pool":
-                continue
-            yield {
-                "type": "sample",
-                "benchmark": "pool",
-                "mode": str(line["way"]),
-                "round": int(line["round"]),
-                "metrics": {
-                    RATE: line["uses"] * 1e9 / line["ns"],
-                    RECEIVED: line["received"] / line["evicted"],
-                },
-                "operations": int(line["evicted"]),
-            }
+            if line["type"] == "pool":
+                yield _sample(POOL, line["way"], line["uses"], line["evicted"], line)
+            elif line["type"] == "ycsb":
+                way = line["evict"]
+                rounds[way] = line["round"] = rounds.get(way, 0) + 1
+                line["received"] = line["counters"]["nr_tlb_remote_flush_received"]
+                yield _sample(TREE, way, line["ops"], line["ops"], line)
         except (*store.MALFORMED, ZeroDivisionError) as error:
             raise Failure(f"what the program printed is damaged: {error}") from None
+
+
+def _sample(
+    benchmark: str, way: str, uses: int, counted: int, line: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "type": "sample",
+        "benchmark": benchmark,
+        "mode": str(way),
+        "round": int(line["round"]),
+        "metrics": {
+            RATE: uses * 1e9 / line["ns"],
+            RECEIVED: line["received"] / counted,
+        },
+        "operations": int(counted),
+    }

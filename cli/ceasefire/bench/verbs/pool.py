@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from ceasefire.bench.measure import pool
-from ceasefire.bench.measure.pool import DONTNEED, LAZY, RATE, RECEIVED, VECTOR, WAYS
+from ceasefire.bench.measure.pool import DONTNEED, LAZY, RATE, RECEIVED, TREE, VECTOR, WAYS
 from ceasefire.bench.results import store
 from ceasefire.bench.results.store import Sample
 from ceasefire.bench.verbs import options
@@ -32,6 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", default="4", metavar="N", help="length of a sample (default: 4)"
     )
+    parser.add_argument(
+        "--tree",
+        action="store_true",
+        help="of a B+ tree whose records are read (ycsb-bench), not of pages alone",
+    )
     parser.add_argument("--out", metavar="DIR", help="where results go (default: the build folder)")
 
 
@@ -42,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
     seconds = options.number("--seconds", args.seconds, _MAX_SECONDS)
     folder = store.Folder(args.out, "morsel-pool", fresh=True)
     folder.add({"type": "suite", "name": "morsel-pool", "rounds": rounds})
-    pool.measure(folder, cpus, rounds, seconds)
+    pool.measure(folder, cpus, rounds, seconds, tree=args.tree)
     progress(f"raw lines: {folder.lines}")
     missed = print_samples(store.read(folder.path).samples)
     for line in missed:
@@ -53,7 +58,9 @@ def main(args: argparse.Namespace) -> int:
 def print_samples(samples: Iterable[Sample]) -> list[str]:
     """Print the medians of all ways; return what is not as it has to be."""
     found: dict[int, dict[str, dict[str, list[float]]]] = {}
+    tree = False
     for sample in samples:
+        tree = sample.benchmark == TREE
         for name in (RATE, RECEIVED):
             of_way = found.setdefault(sample.cpus, {}).setdefault(sample.mode, {})
             of_way.setdefault(name, []).append(float(sample.metrics[name]))
@@ -75,8 +82,10 @@ def print_samples(samples: Iterable[Sample]) -> list[str]:
             least = LEAST_RATE.get(way, 0)
             if cpus == 2 and median(ratios) < least:
                 missed.append(f"{cpus} CPUs: lazy has less than {least} of the uses of {way}")
-    columns = ("CPUs", "way", "received a page", "of the vector", "uses of lazy to it")
-    print_table(columns, cells, title="a pool of pages that are evicted 64 at a time")
+    each = "received an operation" if tree else "received a page"
+    columns = ("CPUs", "way", each, "of the vector", "uses of lazy to it")
+    what = "a B+ tree in a pool" if tree else "a pool"
+    print_table(columns, cells, title=f"{what} whose pages are evicted 64 at a time")
     return missed
 
 
