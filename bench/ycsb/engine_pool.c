@@ -5,7 +5,7 @@
  * What: reads and writes of records in pages of a file that pool.c keeps in memory, as far as
  *       there is room (--cache). How memory leaves the pool is --evict. A node that is full is
  *       split by one thread alone; for all else threads hold only the pages that they use.
- *       Nothing is logged: after a crash the database may be damaged.
+ *       Nothing is logged: a program that is killed leaves no database, or a damaged one.
  * Who:  run.c through engine.h.
  *
  * Locks: @shape, for writing by who splits; then pages, from the root down and to the right.
@@ -80,13 +80,7 @@ static bool read_meta(struct database *d)
 
 static uint64_t room(const struct options *o)
 {
-	uint64_t pages = (o->cache ? o->cache : CACHE) / POOL_PAGE;
-
-	/* Each may have some fixed while it waits for another one. */
-	if (pages < 64 + 4ull * o->threads)
-		die(EXIT_USAGE, "--cache %llu: give %u threads more memory",
-		    (unsigned long long)(o->cache / MIB), o->threads);
-	return pages;
+	return (o->cache ? o->cache : CACHE) / POOL_PAGE;
 }
 
 static void make_root(struct database *d)
@@ -94,30 +88,34 @@ static void make_root(struct database *d)
 	d->meta = (struct meta){
 		.magic = MAGIC, .pages = most_pages(d->options), .root = 1, .next = 2,
 	};
-	write_meta(d);
 }
 
 static void *pool_engine_open(const struct options *o)
 {
 	struct database *d = calloc(1, sizeof(*d));
+	pthread_rwlockattr_t attr;
 	char path[PATH_MAX];
-	uint64_t pages;
 	bool made;
 
 	if (!d || snprintf(path, sizeof(path), "%s/pool.db", o->folder) >= (int)sizeof(path))
 		die(EXIT_FAILED, "out of memory, or the path is too long");
 	d->options = o;
-	pages = room(o);
 	d->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (d->file < 0)
 		die_errno("%s", path);
 	made = !read_meta(d);
 	if (made)
 		make_root(d);
+	else if (o->map_size / POOL_PAGE > d->meta.pages)
+		d->meta.pages = o->map_size / POOL_PAGE;
 	/* The pool is what is in memory. Not every file system can do without a copy. */
 	fcntl(d->file, F_SETFL, O_DIRECT);
-	pthread_rwlock_init(&d->shape, NULL);
-	d->pool = pool_open(d->file, o->evict, d->meta.pages, pages);
+	/* Nobody takes it twice, and readers would never let a writer in. */
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&d->shape, &attr);
+	pthread_rwlockattr_destroy(&attr);
+	d->pool = pool_open(d->file, o->evict, d->meta.pages, room(o));
 	if (made) {
 		node_init(pool_make(d->pool, d->meta.root), false, 0);
 		pool_unfix_dirty(d->pool, d->meta.root);

@@ -58,6 +58,13 @@ static void add_latency(struct json *json, const char *name, const struct latenc
 	json_close_object(json);
 }
 
+static void print_pool(struct json *json, const struct options *o)
+{
+	json_string(json, "evict", pool_ways[o->evict]);
+	/* In the phase, and when all was read after it. */
+	json_unsigned(json, "evicted", pool_evicted());
+}
+
 static void print_json(const struct options *o, enum phase phase,
 		       unsigned int position, uint64_t rows, uint64_t wrong)
 {
@@ -75,7 +82,7 @@ static void print_json(const struct options *o, enum phase phase,
 	json_bool(&json, "mmap", o->mapped);
 	json_bool(&json, "sync", o->sync);
 	if (o->engine == &engine_pool)
-		json_string(&json, "evict", pool_ways[o->evict]);
+		print_pool(&json, o);
 	if (phase == LOAD)
 		json_unsigned(&json, "batch", o->batch);
 	else

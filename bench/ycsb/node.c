@@ -88,10 +88,13 @@ uint64_t node_child(const struct node *node, struct bytes key)
 	return child;
 }
 
+/*
+ * Each key counts as the longest one, so that all entries of a database have one size, and those
+ * of a node and one more fit into two. Aligned, as the sizes are read as such.
+ */
 static size_t size_of(const struct pair *pair)
 {
-	/* Aligned, as its sizes are read as such. */
-	return (sizeof(struct entry) + pair->key.size + pair->value.size + 1) & ~(size_t)1;
+	return (sizeof(struct entry) + KEY_SIZE + pair->value.size + 1) & ~(size_t)1;
 }
 
 static void append(struct node *node, unsigned int i, const struct pair *pair)
@@ -212,7 +215,6 @@ void node_split(struct node *node, struct node *right, struct bytes key, struct 
 		memmove(pairs + i + 1, pairs + i, (nr++ - i) * sizeof(*pairs));
 	pairs[i] = (struct pair){ key, value };
 	middle = middle_of(pairs, nr);
-	/* All values of a database have one size. */
 	if (!fits(pairs, middle) || !fits(pairs + middle, nr - middle))
 		die(EXIT_FAILED, "a record has no room in half a page");
 	separator->size = pairs[middle].key.size;

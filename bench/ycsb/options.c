@@ -117,6 +117,10 @@ static void check(const struct options *o)
 		die(EXIT_USAGE, "--map-size is for lmdb and pool");
 	if (!pool && o->evict)
 		die(EXIT_USAGE, "--evict is for pool");
+	/* Each thread may have pages fixed while it waits for another one. */
+	if (pool && o->cache && o->cache * MIB / POOL_PAGE < POOL_LEAST + 4ull * o->threads)
+		die(EXIT_USAGE, "--cache %llu: give %u threads more memory",
+		    (unsigned long long)o->cache, o->threads);
 	if (pool && o->value_size > NODE_MOST_VALUE)
 		die(EXIT_USAGE, "--value-size: at most %u with pool", NODE_MOST_VALUE);
 }

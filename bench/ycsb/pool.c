@@ -9,7 +9,7 @@
  * Who:  engine_pool.c.
  *
  * The state of a page: OUT; BUSY: read, evicted, or fixed alone; else one more than there are
- * readers. Who sets BUSY has the page, and its flags.
+ * readers. Who sets BUSY has the page, and says whether it is dirty.
  *
  * What a lazy pool has given up is undefined until it is populated by a call: an access might
  * find what a CPU still has cached.
@@ -30,7 +30,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define GROUP	64
+#define GROUP	POOL_LEAST
 #define GIB	(1ul << 30)
 #define NOBODY	UINT64_MAX
 
@@ -39,6 +39,8 @@
 #define BUSY	UINT_MAX
 
 const char *const pool_ways[POOL_WAYS] = { "dontneed", "remove", "vector", "lazy" };
+
+static atomic_ullong evicted;
 
 struct page {
 	atomic_uint state;
@@ -170,6 +172,7 @@ static void make_room(struct pool *pool)
 			write_page(pool, victims[i].page);
 	if (nr)
 		give_up(pool, victims, nr);
+	atomic_fetch_add(&evicted, nr);
 	for (unsigned int i = 0; i < nr; i++)
 		atomic_store(&pool->page[victims[i].page].state, OUT);
 	pthread_mutex_lock(&pool->lock);
@@ -293,6 +296,11 @@ struct pool *pool_open(int file, enum pool_way way, uint64_t pages, uint64_t roo
 		pool->empty[pool->nr_empty++] = i;
 	}
 	return pool;
+}
+
+uint64_t pool_evicted(void)
+{
+	return atomic_exchange(&evicted, 0);
 }
 
 /* False: it is not in memory. */

@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #define POOL_PAGE 4096u
+/* Pages in memory, beside four for each thread. */
+#define POOL_LEAST 64u
 
 /* How memory leaves the pool. */
 enum pool_way {
@@ -29,6 +31,8 @@ struct pool;
 
 /* For a file of at most @pages, of which @room are in memory. */
 struct pool *pool_open(int file, enum pool_way way, uint64_t pages, uint64_t room);
+/* Pages that all pools have evicted since the last call. */
+uint64_t pool_evicted(void);
 /* Writes what is dirty; nobody uses the pool. */
 void pool_close(struct pool *pool);
 /* The same without an end: nobody has a page fixed to write to it. */

@@ -34,15 +34,15 @@ def test_samples_of_a_tree_are_numbered_for_each_way(capsys: pytest.CaptureFixtu
     def tree(way: str, ops: int, received: int) -> str:
         counters = {"nr_tlb_remote_flush_received": received}
         found = {"type": "ycsb", "evict": way, "ns": 10**9, "ops": ops, "counters": counters}
-        return json.dumps(found)
+        return json.dumps({**found, "evicted": 100})
 
     lines = [tree(way, 600, 6 if way == "lazy" else 600) for way in pool.WAYS]
     found = list(pool.samples_in([*lines, *lines]))
     assert [sample["round"] for sample in found] == [1, 1, 1, 2, 2, 2]
     assert {sample["benchmark"] for sample in found} == {pool.TREE}
-    assert len(verb.print_samples(samples(*lines))) == 1
+    assert verb.print_samples(samples(*lines)) == []
     shown = capsys.readouterr().out
-    assert "a B+ tree" in shown and "received a page" not in shown
+    assert "a B+ tree" in shown
 
 
 @pytest.mark.parametrize("text", ["no JSON", "{}", line("lazy", 1, 1, evicted=0)])

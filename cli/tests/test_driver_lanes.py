@@ -200,8 +200,10 @@ def test_attacks_do_not_wait_for_builds_in_spare_time() -> None:
     assert not found._next()
     found.over(builds[0])
     assert found._next() == (1, other)
-    # Without attacks they run as any other job.
-    assert places([first, *builds])[1] == ["build/a beside", "build/b beside"]
+    # Without attacks they run as any other build.
+    beside = job("", name="x/b", lane="beside")
+    names = places([beside, first, *builds])[1]
+    assert names == ["build/a beside", "build/b beside", "build/c beside"]
 
 
 def test_error_of_the_other_lane_ends_a_wait() -> None:

@@ -17,6 +17,7 @@ byte pte = 1;		/* which page the entry leads to */
 byte held;		/* which page the CPU has cached */
 byte word[3];		/* what is in each page; 0: zeroes */
 byte refs[3];		/* of those who use it, beside the object */
+byte frozen;		/* which page nobody gets a reference of */
 byte last;		/* what was written last */
 bool over;		/* the steal is */
 bool cpu_over, user_over;
@@ -67,12 +68,16 @@ active proctype User() {
 	/* Without the lock: a reference, and the entry once more. */
 	page = pte;
 	if
-	:: page != NONE -> refs[page]++;
+	:: d_step { page != NONE && frozen != page -> refs[page]++ };
+#ifndef MUTATE_steal_no_second_look
 		if
 		:: pte == page -> skip
 		:: else -> refs[page]--; page = NONE
 		fi
-	:: else -> skip
+#else
+		skip
+#endif
+	:: page == NONE || frozen == page -> page = NONE
 	fi;
 #else
 	fault();
@@ -95,6 +100,7 @@ active proctype User() {
 
 active proctype Steals() {
 	byte page;
+	bool taken;
 
 	LOCK();
 	page = pte;
@@ -109,10 +115,23 @@ active proctype Steals() {
 #ifndef MUTATE_steal_unflushed
 		held = NONE;
 #endif
+#ifdef MUTATE_steal_thaws
+		/* Zeroes, and then references. */
 		if
-		:: UNUSED(page) && ZERO(page) -> pte = NONE
-		:: else ->
-			pte = page
+		:: ZERO(page) -> taken = UNUSED(page)
+		:: else -> taken = false
+		fi;
+#else
+		d_step { taken = UNUSED(page); frozen = (taken -> page : NONE) };
+		if
+		:: taken && !ZERO(page) -> taken = false
+		:: else -> skip
+		fi;
+		frozen = NONE;
+#endif
+		if
+		:: taken -> pte = NONE
+		:: else -> pte = page
 		fi;
 #ifdef MUTATE_steal_unlocked
 		LOCK()

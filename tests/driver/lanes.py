@@ -71,13 +71,15 @@ class Lanes:
         ready = [p for p in self._left if not self._not_over & {*p[1].needs, p[1].control}]
         first = {lane: next((p for p in ready if p[1].lane == lane), None) for lane in LANES}
         running = {lane: sum(job.lane == lane for job in self._running) for lane in LANES}
-        later = next((p for p in ready if p[1].builds and p[1].lane == "spare"), None)
+        # Without guests there is no time that they leave.
+        spare = "spare" if self._guests_left() else None
+        later = next((p for p in ready if p[1].builds and p[1].lane == spare), None)
         # Those in the spare time of guests are in nobody's way; builds leave none.
-        if any(job.builds and job.lane != "spare" for job in self._not_ended()):
+        if any(job.builds and job.lane != spare for job in self._not_ended()):
             first["spare"] = later
-            build = next((p for p in ready if p[1].builds and p[1].lane != "spare"), None)
+            build = next((p for p in ready if p[1].builds and p[1].lane != spare), None)
             if build and len(self._running) < _BUILDS and all(j.builds for j in self._running):
-                return build
+                return build[0], replace(build[1], lane="beside")
         elif later:
             first["spare"] = later
         if self._guests_left():

@@ -394,6 +394,7 @@ void morsel_lazy_setup(struct morsel *m);
 /* steal.c */
 void morsel_steal_begin(struct morsel *m);
 void morsel_steal_end(struct morsel *m);
+unsigned long morsel_steal_all(void);
 void morsel_each(void (*fn)(struct morsel *m));
 int __init morsel_steal_init(void);
 

@@ -87,10 +87,17 @@ static void morsel_show_large(struct morsel *m)
 	spin_unlock(&m->inode.i_lock);
 }
 
+/* A few pages must not keep the OOM killer from what it does, for ever. */
+#define MORSEL_OOM_ENOUGH	256
+
 /* No process has this memory, so its own report names nobody. */
 static int morsel_oom_notify(struct notifier_block *nb, unsigned long unused,
 			     void *freed)
 {
+	unsigned long taken = morsel_steal_all();
+
+	if (taken >= MORSEL_OOM_ENOUGH)
+		*(unsigned long *)freed += taken;
 	morsel_each(morsel_show_large);
 	return NOTIFY_OK;
 }

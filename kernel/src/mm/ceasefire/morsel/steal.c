@@ -26,8 +26,8 @@
  *
  * Those that may give up memory without a flush are left alone: their pools have limits.
  *
- * A morsel that goes waits for who looks at it, and who looks never waits for it: reclaim may have
- * come from anywhere.
+ * A morsel that goes waits for who looks at it, and who reclaims never waits for another one who
+ * does. Nothing is allocated here, so who looks comes to an end; the OOM killer waits for that.
  *
  * Locks: @morsel_steal_lock, i_mmap_rwsem, one table's. Callers: the shrinker; object.c, size.c, show.c.
  */
@@ -309,17 +309,38 @@ void morsel_steal_end(struct morsel *m)
 }
 
 /**
+ * morsel_steal_all() - look at all morsels, before somebody is killed for memory
+ *
+ * Who reclaims passes over them while somebody else looks, and may give up too early.
+ *
+ * Context: may sleep; the OOM killer.
+ * Return: so many pages and tables were taken.
+ */
+unsigned long morsel_steal_all(void)
+{
+	unsigned long taken = 0, budget = ULONG_MAX;
+	struct morsel *m;
+
+	mutex_lock(&morsel_steal_lock);
+	list_for_each_entry(m, &morsel_list, steal) {
+		m->steal_at = 0;
+		taken += morsel_steal(m, &budget);
+	}
+	mutex_unlock(&morsel_steal_lock);
+	return taken;
+}
+
+/**
  * morsel_each() - call a function for each morsel that has a size
  * @fn: the function; it takes no reference, since it could be the last one to give it back
  *
- * Not if somebody looks at them just now.
+ * Context: may sleep; the OOM killer.
  */
 void morsel_each(void (*fn)(struct morsel *m))
 {
 	struct morsel *m;
 
-	if (!mutex_trylock(&morsel_steal_lock))
-		return;
+	mutex_lock(&morsel_steal_lock);
 	list_for_each_entry(m, &morsel_list, steal)
 		fn(m);
 	mutex_unlock(&morsel_steal_lock);

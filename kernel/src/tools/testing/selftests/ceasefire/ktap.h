@@ -45,7 +45,7 @@ __attribute__((noreturn, format(printf, 1, 2)))
 void ktap_retry(const char *format, ...);
 /*
  * What the case finds is wrong, and a machine that is busy for a moment can be
- * the reason, too. Fails when it is so each time.
+ * the reason, too. It is tried again, and fails when it was so twice and never right.
  */
 __attribute__((noreturn, format(printf, 1, 2)))
 void ktap_doubt(const char *format, ...);

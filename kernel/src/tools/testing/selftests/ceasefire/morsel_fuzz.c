@@ -112,6 +112,9 @@ static void same_results(void)
 	ktap_note("%lu rounds, %lu operations, %llu entries cut, %ld pages given up",
 		  rounds, MFUZZ_ARMS * rounds * plan.processes * plan.operations,
 		  (unsigned long long)all_cuts, lazy[0] - was[0]);
+	/* With fewer it is by chance. */
+	if (plan.operations < OPERATIONS)
+		return;
 	ENSURE(all_cuts, "no morsel was depopulated");
 	ENSURE(lazy[0] > was[0], "nothing was given up lazily");
 }

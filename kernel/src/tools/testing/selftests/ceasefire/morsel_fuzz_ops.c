@@ -415,8 +415,12 @@ static const struct {
 	{ "memory is short", op_press, 1 },
 };
 
+#define CLEARS	(KTAP_COUNT(operations) + 1)
+
 const char *mfuzz_op_name(uint32_t op)
 {
+	if (op == CLEARS)
+		return "all is taken away, or a part";
 	return op && op <= KTAP_COUNT(operations) ? operations[op - 1].name :
 	       "the end";
 }
@@ -453,6 +457,7 @@ void mfuzz_clear(struct mfuzz_process *p)
 	struct morsel_range all = { 0, size };
 	uint64_t keep;
 
+	p->record->op = CLEARS;
 	/* Or all that is there stays as it is. */
 	switch (mfuzz_pick(p, 3)) {
 	case 0:

@@ -29,6 +29,8 @@
 
 /* A run takes seconds; after that it hangs, and its processes are killed. */
 #define LIMIT_S		120
+/* With so many operations. */
+#define USUAL		400
 /* Operations between two times that all is taken away. */
 #define TOGETHER	50
 /* What is used of an object of large units, at places far from each other. */
@@ -171,7 +173,7 @@ static void run(const struct mfuzz_plan *plan, struct mfuzz_process *p)
 {
 	unsigned int i;
 
-	alarm(LIMIT_S);
+	alarm(LIMIT_S * (1 + plan->operations / USUAL));
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	pin_to_cpu((int)p->number % online_cpus());
 	fuzz_catch_faults();
@@ -236,11 +238,13 @@ bool mfuzz_go(const struct mfuzz_plan *plan, enum mfuzz_arm arm, uint64_t *cuts)
 		for (k = 0; k < plan->processes; k++) {
 			/* The others would wait for it. */
 			kill(pids[k], SIGKILL);
-			if (pids[k] == pid)
-				ktap_note("%s, seed %llu: process %u ended with %#x",
-					  mfuzz_arm_name(arm),
-					  (unsigned long long)plan->seed, k,
-					  status);
+			if (pids[k] != pid)
+				continue;
+			ktap_note("%s, seed %llu: process %u has %s (status %#x)",
+				  mfuzz_arm_name(arm),
+				  (unsigned long long)plan->seed, k,
+				  WTERMSIG(status) == SIGALRM ? "no end" : "failed",
+				  status);
 		}
 	}
 	*cuts = arm == MFUZZ_MEMFD ? 0 : morsel_stat(p.fd).cuts;

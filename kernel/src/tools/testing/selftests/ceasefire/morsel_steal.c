@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "env.h"
@@ -30,6 +31,17 @@ static void press(void *unused)
 {
 	(void)unused;
 	ENSURE(write_text("/proc/sys/vm/drop_caches", "2"), "drop_caches: %m");
+}
+
+/* For so long, when it is over. */
+static volatile double pressed;
+
+static void press_for(void *unused)
+{
+	double begin = seconds();
+
+	press(unused);
+	pressed = seconds() - begin;
 }
 
 /* Debug builds: time between the look at pages and the flush; skips without. */
@@ -110,6 +122,7 @@ static void written_meanwhile(void)
 	int fd = morsel_make_of(UNIT, UNIT);
 	char *p = zeroes(fd, UNIT, 32);
 	struct worker other;
+	bool in_time;
 
 	need_cpus(3);
 	worker_start(&other, 2, NULL);
@@ -117,14 +130,18 @@ static void written_meanwhile(void)
 	ENSURE(peer_write(p, 32, OWN) == 32 && peer_write(p, 32, 0) == 32,
 	       "the peer cannot write");
 	steal_delay(DELAY_MS);
-	worker_begin(&other, press, NULL);
+	worker_begin(&other, press_for, NULL);
 	sleep_ms(DELAY_MS / 4);
 	ENSURE(peer_write(p, 32, OWN) == 32, "the peer cannot write");
+	in_time = !pressed;
 	steal_delay(0);
 	worker_end(&other);
 	ENSURE(morsel_count(p, 32, OWN) == 32,
 	       "%zu of 32 pages have what the peer has written",
 	       morsel_count(p, 32, OWN));
+	/* The kernel waits only if it has found zeroes. */
+	PREMISE(in_time && pressed > DELAY_MS / 1000.0,
+		"the peer was too early or too late");
 }
 
 /* A pipe has the page, and sees what is written to it later. */
@@ -188,7 +205,7 @@ static void needed(void)
 {
 	long total = read_kb("/proc/meminfo", "MemAvailable") / 1024;
 	uint64_t size = (uint64_t)total / 2 * MIB / UNIT * UNIT;
-	long kills = vmstat("oom_kill");
+	long kills = vmstat("oom_kill"), left;
 	struct stranger other;
 	int fd;
 
@@ -196,12 +213,14 @@ static void needed(void)
 	morsel_set("limit", (long)(size / PAGE + 1024));
 	fd = morsel_make_of(size, UNIT);
 	zeroes(fd, size, size / PAGE);
-	ENSURE(stranger_fill_or_die(&other, FILL_ANON, (size_t)total * 7 / 10),
-	       "the other one was killed for memory");
+	for (left = total * 7 / 10; left > 0; left -= 16)
+		ENSURE_ONCE(stranger_fill_or_die(&other, FILL_ANON, 16),
+			    "the other one was killed for memory");
 	ktap_note("%llu of %llu pages are left",
 		  (unsigned long long)morsel_stat(fd).pages,
 		  (unsigned long long)(size / PAGE));
-	ENSURE(vmstat("oom_kill") == kills, "somebody was killed for memory");
+	ENSURE_ONCE(vmstat("oom_kill") == kills,
+		    "somebody was killed for memory");
 	stranger_stop(&other);
 }
 
@@ -231,20 +250,22 @@ static void named(void)
 	int log = (int)MUST(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 	uint64_t size = (uint64_t)total / 16 * MIB / UNIT * UNIT;
 	struct stranger victim;
-	bool found = false;
-	int fd, i;
+	int fd, i, status = 0;
+	pid_t gone = 0;
 
 	stranger_start(&victim);
 	fd = morsel_make_of(size, UNIT);
 	morsel_fill(morsel_map(fd, size, BOTH), size / PAGE, OWN);
 	lseek(log, 0, SEEK_END);
 	ENSURE(write_text("/proc/sysrq-trigger", "f"), "sysrq: %m");
-	/* A work item does it. */
-	for (i = 0; i < 100 && !found; i++) {
+	/* A work item does it, and kills the victim last. */
+	for (i = 0; i < 300 && !gone; i++) {
 		sleep_ms(100);
-		found = logged(log, "morsel memfd:case");
+		gone = waitpid(victim.pid, &status, WNOHANG);
 	}
-	ENSURE(found, "the log has no name");
+	ENSURE(gone == victim.pid && WIFSIGNALED(status),
+	       "the OOM killer has not taken its victim");
+	ENSURE(logged(log, "morsel memfd:case"), "the log has no name");
 	expect_pages(fd, size / PAGE);
 	stranger_stop(&victim);
 }
