@@ -17,7 +17,6 @@ byte pte = 1;		/* which page the entry leads to */
 byte held;		/* which page the CPU has cached */
 byte word[3];		/* what is in each page; 0: zeroes */
 byte refs[3];		/* of those who use it, beside the object */
-byte frozen;		/* which page nobody gets a reference of */
 byte last;		/* what was written last */
 bool over;		/* the steal is */
 bool cpu_over, user_over;
@@ -68,7 +67,7 @@ active proctype User() {
 	/* Without the lock: a reference, and the entry once more. */
 	page = pte;
 	if
-	:: d_step { page != NONE && frozen != page -> refs[page]++ };
+	:: page != NONE -> refs[page]++;
 #ifndef MUTATE_steal_no_second_look
 		if
 		:: pte == page -> skip
@@ -77,7 +76,7 @@ active proctype User() {
 #else
 		skip
 #endif
-	:: page == NONE || frozen == page -> page = NONE
+	:: else -> skip
 	fi;
 #else
 	fault();
@@ -122,12 +121,10 @@ active proctype Steals() {
 		:: else -> taken = false
 		fi;
 #else
-		d_step { taken = UNUSED(page); frozen = (taken -> page : NONE) };
 		if
-		:: taken && !ZERO(page) -> taken = false
-		:: else -> skip
+		:: UNUSED(page) -> taken = ZERO(page)
+		:: else -> taken = false
 		fi;
-		frozen = NONE;
 #endif
 		if
 		:: taken -> pte = NONE

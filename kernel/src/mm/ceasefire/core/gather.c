@@ -82,14 +82,14 @@ static u64 cf_tag_now(struct cf_ctx *ctx)
  * Soft offline marks a frame when there is no reference but its own; the gather
  * has one until the frame is tagged.
  */
-static bool cf_any_bad(struct page *page, unsigned long nr)
+static bool cf_any_bad(unsigned long pfn, unsigned long nr)
 {
 	bool bad = false;
 
 	/* The tag before the mark. */
 	smp_mb__after_atomic();
-	for (; nr--; page++)
-		bad |= PageHWPoison(page);
+	for (; nr--; pfn++)
+		bad |= PageHWPoison(pfn_to_page(pfn));
 	CF_MUTATION(fpr_poison_unseen, return false);
 	return bad;
 }
@@ -182,7 +182,7 @@ static enum cf_verdict cf_tag_run(struct cf_tagging *t, unsigned long pfn,
 	    !cf_tag_frames(pfn, nr, t->left[anon], t->tags[anon],
 			   &t->fresh[anon]))
 		return CF_FLUSH_TAGS;
-	if (unlikely(cf_any_bad(pfn_to_page(pfn), nr)))
+	if (unlikely(cf_any_bad(pfn, nr)))
 		return CF_FLUSH_POISON;
 	return CF_SKIP;
 }

@@ -48,7 +48,7 @@
 #define MORSEL_PIECE_PAGES	1024U
 #define MORSEL_PIECE_WEIGHT	(MORSEL_PIECE_TABLES * MORSEL_TABLE_WEIGHT)
 
-static struct workqueue_struct *morsel_wq;
+struct workqueue_struct *morsel_wq;
 
 /* Of all morsels: pages and tables, as if each table was full. */
 static atomic_long_t morsel_waiting = ATOMIC_LONG_INIT(0);

@@ -11,7 +11,8 @@
  * for many tables, within a second or when they are 2 MiB; and then for RCU, since walkers hold
  * nothing else when they lock it.
  *
- * Locks: @settling; one table's; @cut_lock. Callers: prune.c, async.c, destroy.c, object.c.
+ * Locks: @settling; one table's; @cut_lock. Callers: prune.c, async.c, steal.c,
+ * destroy.c, object.c.
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -154,8 +155,7 @@ void morsel_clean(struct morsel *m, struct morsel_gather *g)
 	if (many)
 		morsel_settle_now(m);
 	else
-		queue_delayed_work(system_unbound_wq, &m->settle,
-				   MORSEL_CUT_AGE);
+		queue_delayed_work(morsel_wq, &m->settle, MORSEL_CUT_AGE);
 }
 
 static void morsel_clean_below(struct morsel *m, unsigned long *table,

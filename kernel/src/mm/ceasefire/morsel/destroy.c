@@ -124,6 +124,8 @@ int morsel_destroy(struct morsel *m, bool force)
 	if (!morsel_begin_end(m, force))
 		return -EBUSY;
 	i_size_write(&m->inode, 0);
+	/* What somebody has just taken is free when this returns. */
+	morsel_steal_end(m);
 	err = morsel_depopulate(m, &all, 1, false);
 	morsel_pool_empty(m);
 	morsel_free_left(m);

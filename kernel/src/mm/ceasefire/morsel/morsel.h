@@ -33,7 +33,7 @@
  * Tables by level: 1 has entries of pages, 2 leads to those, 3 to these. The top has
  * the level above roots.
  *
- * M1 An entry is cut by xchg(). Who got the old value owns what it leads to. An entry that is
+ * M1 An entry is cut by xchg() or cmpxchg(). Who got the old value owns what it leads to. An entry that is
  *    not present leads to nothing: the page was broken (M10), or given up (M7).
  * M2 Into a table one installs under its lock, after a look at the entry above, and at
  *    the size of the object.
@@ -185,6 +185,9 @@ struct morsel {
 	/* See steal.c, whose lock these are under: where the next look begins. */
 	struct list_head	steal;
 	u64			steal_at;
+	/* Taken since a pass has begun; pages when the last one had found nothing. */
+	unsigned long		steal_taken;
+	long			steal_barren;
 };
 
 static inline struct morsel *morsel_of(struct inode *inode)
@@ -356,6 +359,7 @@ void morsel_settle(struct work_struct *work);
 void morsel_clean_all(struct morsel *m);
 
 /* async.c */
+extern struct workqueue_struct *morsel_wq;
 bool morsel_leave(struct morsel *m, struct morsel_gather *g);
 void morsel_finish(struct morsel *m);
 bool morsel_has_left(struct morsel *m);

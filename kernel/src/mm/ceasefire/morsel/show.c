@@ -3,13 +3,14 @@
  * What can be seen of a morsel: MORSEL_IOC_STAT, fdinfo, and what the OOM killer says. The same
  * for all of them is in sysfs.c and in /proc/vmstat.
  *
- * Locks: i_mmap_rwsem, for reading; the inode's i_lock. Callers: file.c; the OOM killer.
+ * Locks: i_mmap_rwsem, for reading; that of steal.c, the inode's i_lock, a name's. Callers: file.c; the OOM killer.
  */
 #include <linux/dcache.h>
 #include <linux/init.h>
 #include <linux/mm.h>
 #include <linux/oom.h>
 #include <linux/printk.h>
+#include <linux/ratelimit.h>
 #include <linux/seq_file.h>
 
 #include "morsel.h"
@@ -76,14 +77,19 @@ static void morsel_show_large(struct morsel *m)
 
 	if (pages < totalram_pages() / MORSEL_OOM_SHARE)
 		return;
-	/* As long as this is locked it keeps its name. */
 	spin_lock(&m->inode.i_lock);
 	dentry = hlist_entry_safe(m->inode.i_dentry.first, struct dentry,
 				  d_u.d_alias);
-	pr_info("ceasefire: morsel %pd: pages:%ldkB tables:%ldkB mappings:%ld\n",
-		dentry, MORSEL_KIB(pages),
-		MORSEL_KIB(atomic_long_read(&m->tables)),
-		atomic_long_read(&m->mapped));
+	if (dentry) {
+		/* Any bytes may be in a name. */
+		spin_lock(&dentry->d_lock);
+		pr_info("ceasefire: morsel %*pE: pages:%ldkB tables:%ldkB mappings:%ld\n",
+			(int)dentry->d_name.len, dentry->d_name.name,
+			MORSEL_KIB(pages),
+			MORSEL_KIB(atomic_long_read(&m->tables)),
+			atomic_long_read(&m->mapped));
+		spin_unlock(&dentry->d_lock);
+	}
 	spin_unlock(&m->inode.i_lock);
 }
 
@@ -94,11 +100,14 @@ static void morsel_show_large(struct morsel *m)
 static int morsel_oom_notify(struct notifier_block *nb, unsigned long unused,
 			     void *freed)
 {
+	static DEFINE_RATELIMIT_STATE(often, DEFAULT_RATELIMIT_INTERVAL,
+				      DEFAULT_RATELIMIT_BURST);
 	unsigned long taken = morsel_steal_all();
 
 	if (taken >= MORSEL_OOM_ENOUGH)
 		*(unsigned long *)freed += taken;
-	morsel_each(morsel_show_large);
+	if (__ratelimit(&often))
+		morsel_each(morsel_show_large);
 	return NOTIFY_OK;
 }
 

@@ -21,15 +21,17 @@
  * takes one and looks at the entry once more; it has it before the entry was cleared, or drops it.
  * Secondary MMUs are told before the first entry goes.
  *
- * A table that has no entry is cut under its own lock, where nobody can install, and waits as any
- * other that was cut (clean.c). Roots are never cut (M8).
+ * A table that has no entry is cut under its own lock, where nobody can install, by cmpxchg(): under
+ * the lock of the table above others may cut it as well. It waits as any other that was cut (clean.c);
+ * nobody flushes at once, as there was nothing to cache but the way to it, which a CPU forgets at the
+ * fault. Roots are never cut (M8).
  *
  * Those that may give up memory without a flush are left alone: their pools have limits.
  *
  * A morsel that goes waits for who looks at it, and who reclaims never waits for another one who
  * does. Nothing is allocated here, so who looks comes to an end; the OOM killer waits for that.
  *
- * Locks: @morsel_steal_lock, i_mmap_rwsem, one table's. Callers: the shrinker; object.c, size.c, show.c.
+ * Locks: @morsel_steal_lock, i_mmap_rwsem, one table's; @settling. Callers: the shrinker; object.c, size.c, show.c.
  */
 #include <linux/delay.h>
 #include <linux/highmem.h>
@@ -39,12 +41,16 @@
 #include <linux/page_ref.h>
 #include <linux/shrinker.h>
 #include <linux/string.h>
+#include <linux/swap.h>
 #include <linux/vmstat.h>
 
 #include "morsel.h"
 
 /* Pages that are taken with one flush; others wait for the lock of the table. */
 #define MORSEL_STEAL_BATCH	32
+
+/* Mappings, each of which is looked at for that flush: with more it would take too long. */
+#define MORSEL_STEAL_MAPPINGS	64
 
 /* All that have a size, those first that were not looked at for longest. */
 static LIST_HEAD(morsel_list);
@@ -70,26 +76,41 @@ static bool morsel_is_zero(struct page *page)
 	return zero;
 }
 
+/* To read what is broken is fatal. One that is pinned may be so for ever. */
+static bool morsel_is_in_use(struct page *page)
+{
+	CF_MUTATION(morsel_steal_pinned, return false);
+	return PageHWPoison(page) || page_count(page) != 1;
+}
+
 /* Could the page of an entry be taken? */
 static bool morsel_is_candidate(unsigned long leaf)
 {
-	return morsel_leaf_is_there(leaf) && !morsel_leaf_is_broken(leaf) &&
-	       morsel_is_zero(morsel_leaf_page(leaf));
+	struct page *page;
+
+	if (!morsel_leaf_is_there(leaf) || morsel_leaf_is_broken(leaf))
+		return false;
+	page = morsel_leaf_page(leaf);
+	return !morsel_is_in_use(page) && morsel_is_zero(page);
 }
 
-/* Nobody reaches a page by an entry any more: does anybody else use it, or is it written to? */
+/*
+ * Nobody reaches a page by an entry any more: does anybody else use it, or was it written to?
+ * Who has a reference by right has had it when the entry was cleared; so one look is
+ * enough, before that at the contents.
+ */
 static bool morsel_is_wanted(struct page *page)
 {
-	bool zero;
-
-	if (PageHWPoison(page) || !page_ref_freeze(page, 1)) {
-		CF_MUTATION(morsel_steal_pinned, return false);
+	if (morsel_is_in_use(page))
 		return true;
-	}
-	zero = morsel_is_zero(page);
-	page_ref_unfreeze(page, 1);
+	smp_rmb();
 	CF_MUTATION(morsel_steal_hasty, return false);
-	return !zero;
+	return !morsel_is_zero(page);
+}
+
+static bool morsel_is_crowded(struct morsel *m)
+{
+	return atomic_long_read(&m->mapped) > MORSEL_STEAL_MAPPINGS;
 }
 
 static void morsel_steal_flush(struct morsel *m, u64 start, u64 end)
@@ -157,16 +178,18 @@ static unsigned int morsel_steal_pages(struct morsel *m, unsigned long *above,
 	LIST_HEAD(pages);
 	spinlock_t *ptl; /* of @table */
 
-	if (!morsel_has_zeroes(above, start, nr))
+	if (morsel_is_crowded(m) || !morsel_has_zeroes(above, start, nr))
 		return 0;
 	morsel_flush_begin(m, start, end);
-	table = morsel_lock_leaves(above, &ptl);
+	/* From here on there come no more. */
+	table = morsel_is_crowded(m) ? NULL : morsel_lock_leaves(above, &ptl);
 	if (table) {
 		taken = morsel_steal_leaves(m, table, start, nr, &pages);
 		morsel_unlock_leaves(ptl);
 	}
 	morsel_flush_end(m, start, end);
 	morsel_pages_free(m, &pages);
+	mm_account_reclaimed_pages(taken);
 	atomic_long_add(taken, &m->cuts);
 	count_vm_events(MORSEL_STEAL, taken);
 	return taken;
@@ -247,6 +270,12 @@ static unsigned long morsel_steal(struct morsel *m, unsigned long *budget)
 		at += PMD_SIZE;
 	}
 	m->steal_at = at < size ? at : 0;
+	m->steal_taken += taken;
+	if (!m->steal_at) {
+		/* Until there are more pages there is nothing to find, most likely. */
+		m->steal_barren = m->steal_taken ? 0 : atomic_long_read(&m->pages);
+		m->steal_taken = 0;
+	}
 	return taken;
 }
 
@@ -268,7 +297,10 @@ static unsigned long morsel_steal_scan(struct shrinker *s,
 		m = list_first_entry(&morsel_list, struct morsel, steal);
 		if (m == first)
 			break;
-		taken += morsel_steal(m, &budget);
+		budget--;
+		cond_resched();
+		if (m->steal_at || atomic_long_read(&m->pages) > m->steal_barren)
+			taken += morsel_steal(m, &budget);
 		if (m->steal_at)
 			break;
 		/* Done with this one. */
@@ -287,15 +319,17 @@ static unsigned long morsel_steal_scan(struct shrinker *s,
  */
 void morsel_steal_begin(struct morsel *m)
 {
+	/* Nobody else adds it, and who looks leaves it in the list. */
+	if (!list_empty(&m->steal))
+		return;
 	mutex_lock(&morsel_steal_lock);
-	if (list_empty(&m->steal))
-		list_add_tail(&m->steal, &morsel_list);
+	list_add_tail(&m->steal, &morsel_list);
 	mutex_unlock(&morsel_steal_lock);
 }
 
 /**
- * morsel_steal_end() - a morsel goes
- * @m: the morsel; nobody looks at it when this returns
+ * morsel_steal_end() - a morsel goes, or was destroyed
+ * @m: the morsel; nobody looks at it when this returns, and nothing of it is on its way
  *
  * Context: may sleep.
  */

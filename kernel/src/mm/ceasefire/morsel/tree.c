@@ -23,7 +23,7 @@
  *
  * T itself is there as long as RCU's read side is held; its lock is in its descriptor.
  *
- * Locks: see above. Callers: fault.c, file.c, populate.c, prune.c, map.c.
+ * Locks: see above. Callers: fault.c, file.c, populate.c, prune.c, steal.c, map.c.
  */
 #include <linux/delay.h>
 #include <linux/err.h>
