@@ -373,8 +373,9 @@ static void freed_beside(void)
 	got = abis_flushes_since(got);
 	ENSURE(alien == WORD(OWN) || !alien, "the peer has read %llx",
 	       (unsigned long long)alien);
-	PREMISE(got.pending > MANY / 2, "%ld entries had a flush coming",
-		got.pending);
+	/* Also if the peer has not met one; where NUMA hints came they flush. */
+	ENSURE_ONCE(got.pending > MANY / 2, "%ld entries had a flush coming",
+		    got.pending);
 }
 
 int main(int argc, char **argv)
