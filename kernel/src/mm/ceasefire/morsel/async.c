@@ -48,8 +48,6 @@
 #define MORSEL_PIECE_PAGES	1024U
 #define MORSEL_PIECE_WEIGHT	(MORSEL_PIECE_TABLES * MORSEL_TABLE_WEIGHT)
 
-struct workqueue_struct *morsel_wq;
-
 /* Of all morsels: pages and tables, as if each table was full. */
 static atomic_long_t morsel_waiting = ATOMIC_LONG_INIT(0);
 
@@ -282,16 +280,4 @@ void morsel_async_setup(struct morsel *m)
 		m->cleaners[i].m = m;
 		INIT_WORK(&m->cleaners[i].work, morsel_clean_work);
 	}
-}
-
-/**
- * morsel_async_init() - make what cleaners run in
- *
- * Return: 0, or -ENOMEM.
- */
-int __init morsel_async_init(void)
-{
-	/* Who waits for memory may wait for it. */
-	morsel_wq = alloc_workqueue("morsel", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return morsel_wq ? 0 : -ENOMEM;
 }

@@ -21,6 +21,9 @@
 
 #include "morsel.h"
 
+/* Of what is freed later: memory may be short. */
+struct workqueue_struct *morsel_wq;
+
 /* So many, or so long. */
 #define MORSEL_CUT_MAX		(PMD_SIZE / PAGE_SIZE)
 #define MORSEL_CUT_AGE		HZ
@@ -199,4 +202,15 @@ void morsel_clean_all(struct morsel *m)
 	morsel_free_cut(m, &tables);
 	if (m->level)
 		morsel_clean_below(m, m->top, m->level + 1);
+}
+
+/**
+ * morsel_clean_init() - make the queue of those who free later
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int __init morsel_clean_init(void)
+{
+	morsel_wq = alloc_workqueue("morsel", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return morsel_wq ? 0 : -ENOMEM;
 }

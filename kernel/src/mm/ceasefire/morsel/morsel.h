@@ -352,6 +352,8 @@ void morsel_flush_end(struct morsel *m, u64 start, u64 end);
 bool morsel_must_flush(struct morsel *m, bool found);
 
 /* clean.c */
+extern struct workqueue_struct *morsel_wq;
+int __init morsel_clean_init(void);
 void morsel_clean_pause(void);
 void morsel_clean(struct morsel *m, struct morsel_gather *g);
 void morsel_settle_now(struct morsel *m);
@@ -359,14 +361,12 @@ void morsel_settle(struct work_struct *work);
 void morsel_clean_all(struct morsel *m);
 
 /* async.c */
-extern struct workqueue_struct *morsel_wq;
 bool morsel_leave(struct morsel *m, struct morsel_gather *g);
 void morsel_finish(struct morsel *m);
 bool morsel_has_left(struct morsel *m);
 bool morsel_free_some(struct morsel *m);
 void morsel_async_end(struct morsel *m);
 void morsel_async_setup(struct morsel *m);
-int __init morsel_async_init(void);
 
 /* epochs.c */
 bool morsel_owes(struct morsel *m, u64 mark);

@@ -318,7 +318,7 @@ static int __init morsel_init(void)
 	struct vfsmount *mount;
 
 	morsel_memory_init();
-	if (morsel_async_init() || morsel_steal_init())
+	if (morsel_clean_init() || morsel_steal_init())
 		return -ENOMEM;
 	morsel_cache = kmem_cache_create("morsel", sizeof(struct morsel), 0,
 					 SLAB_ACCOUNT | SLAB_RECLAIM_ACCOUNT,

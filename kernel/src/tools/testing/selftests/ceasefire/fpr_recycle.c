@@ -329,10 +329,10 @@ static long buffers(void)
  * must not land in frames that the peer still sees. A fault takes one page of
  * the file, so that there are frames in the pool for each of the blocks.
  */
-static void metadata(void)
+static void extent_blocks(void)
 {
 	static uint64_t words[PAGES];
-	long recycles, metadata;
+	long recycles, blocks;
 	struct tfile f, g;
 	size_t i;
 	char *p, *q;
@@ -344,18 +344,18 @@ static void metadata(void)
 	ENSURE(write_text("/proc/sys/vm/drop_caches", "3"), "drop_caches: %m");
 	p = park_stale(&f, PAGES, OWN);
 	recycles = vmstat("fpr_recycle");
-	metadata = buffers();
+	blocks = buffers();
 	q = fpr_map(&g, 0, g.pages, PROT_READ, MAP_SHARED);
 	MUST(madvise(q, g.pages * PAGE, MADV_RANDOM));
 	for (i = 0; i < EXTENTS; i += STEP)
 		ENSURE(probe_read(q + 2 * i * PAGE) == WORD(NEXT),
 		       "wrong data in page %zu", 2 * i);
 	recycles = vmstat("fpr_recycle") - recycles;
-	metadata = buffers() - metadata;
+	blocks = buffers() - blocks;
 	ENSURE(recycles > 0, "no parked frame was used: nothing to attack");
-	PREMISE(metadata >= BLOCKS * (long)PAGE / 1024,
+	PREMISE(blocks >= BLOCKS * (long)PAGE / 1024,
 		"%ld KiB of metadata were read: nothing to attack with",
-		metadata);
+		blocks);
 	peer_read(p, PAGES, words);
 	for (i = 0; i < PAGES; i++)
 		ENSURE((words[i] & 0xffff) != EXTENT_MAGIC ||
@@ -363,7 +363,7 @@ static void metadata(void)
 		       "a block of the file system's extent tree shows at stale page %zu: %016llx",
 		       i, (unsigned long long)words[i]);
 	ktap_note("%ld frames recycled, %ld KiB of metadata read", recycles,
-		  metadata);
+		  blocks);
 }
 
 int main(int argc, char **argv)
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
 		{ "protected_later", protected_later, 0 },
 		{ "protected_beside", protected_beside, 0 },
 		{ "by_policy", by_policy, 0 },
-		{ "metadata", metadata, 0 },
+		{ "metadata", extent_blocks, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

@@ -348,7 +348,8 @@ static void op_remote(struct mfuzz_process *p)
 	struct iovec here = { .iov_base = buffer }, there;
 	struct morsel_range r = pick_bytes(p, MOST_PAGES);
 
-	here.iov_len = there.iov_len = r.length;
+	here.iov_len = r.length;
+	there.iov_len = r.length;
 	there.iov_base = p->map + r.offset;
 	if (mfuzz_pick(p, 2)) {
 		fill_buffer(p, r.length);

@@ -162,7 +162,7 @@ static void pinned(void)
 }
 
 /* Tables without a page go, others stay. */
-static void tables(void)
+static void unused_tables(void)
 {
 	int fd = morsel_make_of(2 * GIB, GIB);
 	char *p = morsel_map(fd, 2 * GIB, BOTH);
@@ -277,7 +277,7 @@ int main(int argc, char **argv)
 		{ "written_later", written_later, 0 },
 		{ "written_meanwhile", written_meanwhile, 0 },
 		{ "pinned", pinned, 0 },
-		{ "tables", tables, 0 },
+		{ "tables", unused_tables, 0 },
 		{ "lazy_stays", lazy_stays, 0 },
 		{ "needed", needed, 300 },
 		{ "named", named, 0 },
