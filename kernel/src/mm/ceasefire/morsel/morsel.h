@@ -33,8 +33,8 @@
  * Tables by level: 1 has entries of pages, 2 leads to those, 3 to these. The top has
  * the level above roots.
  *
- * M1 An entry is cut by xchg() or cmpxchg(). Who got the old value owns what it leads to. An entry that is
- *    not present leads to nothing: the page was broken (M10), or given up (M7).
+ * M1 An entry is cut by xchg() or cmpxchg(). Who got the old value owns what it leads to. An
+ *    entry that is not present leads to nothing: the page was broken (M10), or given up (M7).
  * M2 Into a table one installs under its lock, after a look at the entry above, and at
  *    the size of the object.
  * M3 What was cut is freed when every mapping in i_mmap was flushed. A mapping that
@@ -59,9 +59,9 @@
  *    page, until each process that maps it has flushed. An entry that is not present may have
  *    a mark that says so.
  *
- * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, that of steal.c, @finishing,
- * @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table, @pool_lock. Locks of
- * two tables are never held at once.
+ * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, that of steal.c,
+ * @finishing, @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table,
+ * @pool_lock. Locks of two tables are never held at once.
  */
 #ifndef _MM_CEASEFIRE_MORSEL_H
 #define _MM_CEASEFIRE_MORSEL_H

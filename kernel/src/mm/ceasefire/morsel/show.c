@@ -3,7 +3,8 @@
  * What can be seen of a morsel: MORSEL_IOC_STAT, fdinfo, and what the OOM killer says. The same
  * for all of them is in sysfs.c and in /proc/vmstat.
  *
- * Locks: i_mmap_rwsem, for reading; that of steal.c, the inode's i_lock, a name's. Callers: file.c; the OOM killer.
+ * Locks: i_mmap_rwsem, for reading; that of steal.c, the inode's i_lock, a name's. Callers:
+ * file.c; the OOM killer.
  */
 #include <linux/dcache.h>
 #include <linux/init.h>

@@ -18,20 +18,22 @@
  *
  * As long as the table is locked nobody finds that there is no page, and none is installed. Who
  * has a reference may write as long as he has it: pins, read() and write(). GUP without locks
- * takes one and looks at the entry once more; it has it before the entry was cleared, or drops it.
- * Secondary MMUs are told before the first entry goes.
+ * takes one and looks at the entry once more; it has it before the entry was cleared, or
+ * drops it. Secondary MMUs are told before the first entry goes.
  *
- * A table that has no entry is cut under its own lock, where nobody can install, by cmpxchg(): under
- * the lock of the table above others may cut it as well. It waits as any other that was cut (clean.c);
- * nobody flushes at once, as there was nothing to cache but the way to it, which a CPU forgets at the
- * fault. Roots are never cut (M8).
+ * A table that has no entry is cut under its own lock, where nobody can install, by
+ * cmpxchg(): under the lock of the table above others may cut it as well. It waits as any
+ * other that was cut (clean.c); nobody flushes at once, as there was nothing to cache but the
+ * way to it, which a CPU forgets at the fault. Roots are never cut (M8).
  *
  * Those that may give up memory without a flush are left alone: their pools have limits.
  *
- * A morsel that goes waits for who looks at it, and who reclaims never waits for another one who
- * does. Nothing is allocated here, so who looks comes to an end; the OOM killer waits for that.
+ * A morsel that goes waits for who looks at it, and who reclaims never waits for another one
+ * who does. Nothing is allocated here, so who looks comes to an end; the OOM killer waits for
+ * that.
  *
- * Locks: @morsel_steal_lock, i_mmap_rwsem, one table's; @settling. Callers: the shrinker; object.c, size.c, show.c.
+ * Locks: @morsel_steal_lock, i_mmap_rwsem, one table's; @settling. Callers: the shrinker;
+ * object.c, size.c, show.c.
  */
 #include <linux/delay.h>
 #include <linux/highmem.h>
@@ -103,6 +105,7 @@ static bool morsel_is_wanted(struct page *page)
 {
 	if (morsel_is_in_use(page))
 		return true;
+	/* References before contents: what was written by one that is gone is seen. */
 	smp_rmb();
 	CF_MUTATION(morsel_steal_hasty, return false);
 	return !morsel_is_zero(page);
@@ -241,8 +244,8 @@ static unsigned int morsel_steal_table(struct morsel *m, unsigned long *above,
 }
 
 /*
- * Look at @budget pages of a morsel, from where the last look has ended. What is looked at is taken
- * off the budget, also entries that lead to nothing.
+ * Look at @budget pages of a morsel, from where the last look has ended. What is looked at is
+ * taken off the budget, also entries that lead to nothing.
  */
 static unsigned long morsel_steal(struct morsel *m, unsigned long *budget)
 {
