@@ -185,8 +185,12 @@ struct morsel {
 	/* See steal.c, whose lock these are under: where the next look begins. */
 	struct list_head	steal;
 	u64			steal_at;
-	/* Taken since a pass has begun; pages when the last one had found nothing. */
+	/*
+	 * Taken since a pass has begun; pages and tables then, and when one has begun that has
+	 * found nothing.
+	 */
 	unsigned long		steal_taken;
+	long			steal_weight;
 	long			steal_barren;
 };
 

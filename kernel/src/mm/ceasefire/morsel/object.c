@@ -101,6 +101,7 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	INIT_LIST_HEAD(&m->steal);
 	m->steal_at = 0;
 	m->steal_taken = 0;
+	m->steal_weight = 0;
 	m->steal_barren = 0;
 	morsel_async_setup(m);
 	morsel_lazy_setup(m);

@@ -217,8 +217,7 @@ static bool morsel_steal_entry(unsigned long *above, unsigned long *table)
 	return true;
 }
 
-static unsigned int morsel_steal_table(struct morsel *m, unsigned long *above,
-				       u64 start)
+static unsigned int morsel_steal_table(struct morsel *m, unsigned long *above)
 {
 	unsigned long *table;
 	struct morsel_gather g;
@@ -243,6 +242,11 @@ static unsigned int morsel_steal_table(struct morsel *m, unsigned long *above,
 	return 1;
 }
 
+static long morsel_weight(struct morsel *m)
+{
+	return atomic_long_read(&m->pages) + atomic_long_read(&m->tables);
+}
+
 /*
  * Look at @budget pages of a morsel, from where the last look has ended. What is looked at is
  * taken off the budget, also entries that lead to nothing.
@@ -252,6 +256,10 @@ static unsigned long morsel_steal(struct morsel *m, unsigned long *budget)
 	u64 size = m->lazy ? 0 : i_size_read(&m->inode), at = m->steal_at;
 	unsigned long taken = 0;
 
+	if (!at) {
+		m->steal_taken = 0;
+		m->steal_weight = morsel_weight(m);
+	}
 	while (at < size && *budget) {
 		unsigned long *above = morsel_entry(m, at, 2);
 		unsigned int i;
@@ -266,7 +274,7 @@ static unsigned long morsel_steal(struct morsel *m, unsigned long *budget)
 				taken += morsel_steal_pages(m, above,
 							    at + i * PAGE_SIZE,
 							    MORSEL_STEAL_BATCH);
-			taken += morsel_steal_table(m, above, at);
+			taken += morsel_steal_table(m, above);
 			*budget -= min(*budget, PTRS_PER_PTE - 1UL);
 			cond_resched();
 		}
@@ -274,11 +282,9 @@ static unsigned long morsel_steal(struct morsel *m, unsigned long *budget)
 	}
 	m->steal_at = at < size ? at : 0;
 	m->steal_taken += taken;
-	if (!m->steal_at) {
-		/* Until there are more pages there is nothing to find, most likely. */
-		m->steal_barren = m->steal_taken ? 0 : atomic_long_read(&m->pages);
-		m->steal_taken = 0;
-	}
+	/* As long as it has as many as at the begin there is nothing to find, most likely. */
+	if (!m->steal_at)
+		m->steal_barren = m->steal_taken ? 0 : m->steal_weight;
 	return taken;
 }
 
@@ -302,7 +308,7 @@ static unsigned long morsel_steal_scan(struct shrinker *s,
 			break;
 		budget--;
 		cond_resched();
-		if (m->steal_at || atomic_long_read(&m->pages) > m->steal_barren)
+		if (m->steal_at || morsel_weight(m) != m->steal_barren)
 			taken += morsel_steal(m, &budget);
 		if (m->steal_at)
 			break;

@@ -168,6 +168,7 @@ static void unused_tables(void)
 	char *p = morsel_map(fd, 2 * GIB, BOTH);
 	long counted = vmstat("morsel_steal_table");
 	uint64_t before;
+	int i;
 
 	/* Two tables of pages, and a third in the other unit. */
 	morsel_fill(p, 1, OWN);
@@ -183,6 +184,18 @@ static void unused_tables(void)
 	ENSURE(vmstat("morsel_steal_table") >= counted + 2, "%ld were counted",
 	       vmstat("morsel_steal_table") - counted);
 	ENSURE(morsel_count(p, 1, OWN) == 1, "what was written is lost");
+	/* Also where there is nothing but a table. */
+	before = morsel_stat(fd).tables;
+	ENSURE(!morsel_depopulate(fd, 0, PAGE), "depopulate");
+	/* The less there is, the less is looked at in each turn: most entries are empty. */
+	for (i = 0; i < 1000 && morsel_stat(fd).tables == before; i++) {
+		press(NULL);
+		MUST(fsync(fd));
+	}
+	ENSURE(morsel_stat(fd).tables == before - 1, "%llu tables of %llu are left after %d turns",
+	       (unsigned long long)morsel_stat(fd).tables,
+	       (unsigned long long)before, i);
+	ktap_note("gone after %d turns", i);
 	morsel_fill(p + UNIT, 1, OWN);
 	morsel_fill(p + GIB, 512, OWN);
 	ENSURE(morsel_count(p + UNIT, 1, OWN) == 1 &&
