@@ -17,6 +17,7 @@
 
 #include "frames.h"
 #include "ktap.h"
+#include "map.h"
 #include "morsels.h"
 #include "peer.h"
 #include "stranger.h"
@@ -48,18 +49,6 @@ static void start(void)
 	p = morsel_map(morsel, GIB, PROT_READ | PROT_WRITE);
 	ENSURE(!morsel_populate(morsel, 0, UNIT), "populate");
 	morsel_fill(p, PAGES, OWN);
-}
-
-/* 0 if root may not see it. */
-static uint64_t frame_of(const void *addr)
-{
-	int fd = (int)MUST(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
-	uint64_t entry;
-
-	MUST(pread(fd, &entry, sizeof(entry),
-		   (off_t)((uintptr_t)addr / PAGE * sizeof(entry))));
-	close(fd);
-	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
 }
 
 static uint64_t break_page(size_t page)
