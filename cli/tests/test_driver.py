@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The test driver: what it counts, what it refuses, and how it judges mutations."""
 
+import re
 import subprocess
 import threading
 from collections.abc import Iterable
@@ -416,6 +417,41 @@ def test_control_that_fails_first_is_the_tests_fault() -> None:
 
 def test_control_that_fails_later_is_tried_again() -> None:
     assert settled(ran(0) + ran(1, control=1)) == {0: "pass"}
+
+
+def test_control_that_fails_after_a_late_catch() -> None:
+    late = [mark("0 control begins"), mark("0 control status 1")]
+    assert settled(ran(0) + late) == {0: "fail"}
+    # It may be damage by an earlier pair.
+    late = [mark("1 control begins"), mark("1 control status 1")]
+    assert settled(ran(0) + ran(1) + late) == {0: "pass"}
+
+
+@pytest.mark.parametrize(
+    ("results", "runs"),
+    [
+        ("1", "m"),
+        ("0 5 1", "mmm"),
+        ("0 0 0 1 0 0 0 0", "mmmmcccc"),
+        ("5 0 0 1 0 1", "mmmmcc"),
+        ("0 0 0 0 124", "mmmmm"),
+        ("0 0 0 0 0 0 0 0 0 5", "mmmmmmmmmm"),
+    ],
+)
+def test_what_is_noticed_late_passes_as_often_without(
+    results: str, runs: str, root: Path, tmp_path: Path
+) -> None:
+    text = (root / "tests/guest/run-mutations").read_text(encoding="utf-8")
+    function = re.search(r"^attack\(\) \{.*?^\}$", text, re.MULTILINE | re.DOTALL)
+    assert function
+    given = "status=${results%% *}; results=${results#* }; ran=$ran${2%${2#?}}"
+    script = (
+        f"results='{results}'; switch={tmp_path}/switch; ran=; note() {{ :; }}\n"
+        f"run() {{ {given}; }}\n{function[0]}\nattack 0 10 x; echo $ran"
+    )
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{runs}\n", "")
+    assert (tmp_path / "switch").read_text(encoding="utf-8") == "none\n"
 
 
 def test_complaint_during_the_control_run() -> None:
