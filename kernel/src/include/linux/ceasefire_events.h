@@ -182,7 +182,11 @@
 	E(MORSEL_LAZY_FLUSH_LIMIT,	"morsel_lazy_flush_limit")	\
 	/* taken when memory was short: pages of zeroes, tables without a page */ \
 	E(MORSEL_STEAL,			"morsel_steal")			\
-	E(MORSEL_STEAL_TABLE,		"morsel_steal_table")
+	E(MORSEL_STEAL_TABLE,		"morsel_steal_table")		\
+	/* copies made; tables and pages that became a morsel's own */	\
+	E(MORSEL_COPY,			"morsel_copy")			\
+	E(MORSEL_COPY_TABLE,		"morsel_copy_table")		\
+	E(MORSEL_COPY_PAGE,		"morsel_copy_page")
 #else
 #define CEASEFIRE_MORSEL_EVENTS(E)
 #endif

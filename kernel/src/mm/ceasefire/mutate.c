@@ -21,6 +21,7 @@
  *			does not free it
  *   mark_delay_us	time between a mark and the clear, if the mark comes first (morsels)
  *   steal_delay_us	time between the look at pages of zeroes and the flush (morsels)
+ *   copy_delay_us	time after each table that is shared with a copy (morsels)
  *   hint		write "START LENGTH" in bytes, hexadecimal: give NUMA hints for
  *			this part of the own memory, now
  *   first_generation	least generation of processes that start to use FPR
@@ -57,6 +58,7 @@ u32 cf_install_delay_us;
 u32 cf_clean_delay_us;
 u32 cf_mark_delay_us;
 u32 cf_steal_delay_us;
+u32 cf_copy_delay_us;
 atomic_t cf_holds;
 u32 cf_start_delay_us;
 u64 cf_first_generation;
@@ -193,6 +195,7 @@ static int __init cf_mutate_init(void)
 	debugfs_create_u32("clean_delay_us", 0600, dir, &cf_clean_delay_us);
 	debugfs_create_u32("mark_delay_us", 0600, dir, &cf_mark_delay_us);
 	debugfs_create_u32("steal_delay_us", 0600, dir, &cf_steal_delay_us);
+	debugfs_create_u32("copy_delay_us", 0600, dir, &cf_copy_delay_us);
 #endif
 	pr_warn("ceasefire: built for testing, not secure\n");
 	return 0;

@@ -223,7 +223,17 @@
 	M(morsel_steal_hasty)	\
 	M(morsel_steal_in_use)	\
 	M(morsel_steal_pinned)	\
-	M(morsel_steal_unflushed)
+	M(morsel_steal_unflushed)	\
+	M(morsel_copy_open)	\
+	M(morsel_copy_beside)	\
+	M(morsel_copy_reuse)	\
+	M(morsel_copy_writable)	\
+	M(morsel_copy_unflushed)	\
+	M(morsel_copy_pinned)	\
+	M(morsel_copy_ends)	\
+	M(morsel_own_unflushed)	\
+	M(morsel_share_writable)	\
+	M(morsel_drop_hasty)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {
@@ -242,6 +252,7 @@ extern u32 cf_install_delay_us;
 extern u32 cf_clean_delay_us;
 extern u32 cf_mark_delay_us;
 extern u32 cf_steal_delay_us;
+extern u32 cf_copy_delay_us;
 extern atomic_t cf_holds;
 extern u32 cf_start_delay_us;
 extern u32 cf_skip_local;

@@ -45,7 +45,8 @@ void morsel_clean_pause(void)
 }
 
 /* Take the pages of a table that nothing leads to. */
-static void morsel_empty(unsigned long *table, struct list_head *pages)
+static void morsel_empty(struct morsel *m, unsigned long *table,
+			 struct list_head *pages)
 {
 	spinlock_t *ptl = ptlock_ptr(virt_to_ptdesc(table));
 	unsigned int i;
@@ -59,9 +60,52 @@ static void morsel_empty(unsigned long *table, struct list_head *pages)
 		WRITE_ONCE(table[i], 0);
 		if (unlikely(morsel_leaf_is_broken(leaf)))
 			continue;
+		if (m->shares && morsel_page_unshare(morsel_leaf_page(leaf)))
+			continue;
 		list_add_tail(&morsel_leaf_page(leaf)->lru, pages);
 	}
 	spin_unlock(ptl);
+}
+
+/**
+ * morsel_table_put() - an entry of a morsel leads to a table of pages no more
+ * @m: the morsel, which has flushed, in lazy mode, too
+ * @table: the table
+ *
+ * Context: may sleep.
+ */
+void morsel_table_put(struct morsel *m, unsigned long *table)
+{
+	LIST_HEAD(pages);
+
+	if (!morsel_table_unshare(table))
+		return;
+	morsel_empty(m, table, &pages);
+	morsel_pages_free(m, &pages);
+	morsel_table_free(m, virt_to_ptdesc(table), 1);
+}
+
+/**
+ * morsel_drops_put() - put what was cut and others may lead to
+ * @m: the morsel, which has flushed; in lazy mode, too, if there are tables
+ * @drops: what it is; none afterwards
+ *
+ * Context: may sleep.
+ */
+void morsel_drops_put(struct morsel *m, struct morsel_drops *drops)
+{
+	unsigned int i;
+
+	for (i = 0; i < drops->nr; i++) {
+		unsigned long what = drops->what[i];
+
+		if (what & 1)
+			morsel_table_put(m, (unsigned long *)(what - 1));
+		else
+			morsel_page_put(m, (struct page *)what);
+	}
+	drops->nr = 0;
+	drops->tables = false;
 }
 
 static void morsel_free_cut(struct morsel *m, struct list_head *tables)
@@ -142,7 +186,7 @@ void morsel_clean(struct morsel *m, struct morsel_gather *g)
 	list_for_each_entry(table, &g->tables, pt_list) {
 		LIST_HEAD(pages);
 
-		morsel_empty(ptdesc_address(table), &pages);
+		morsel_empty(m, ptdesc_address(table), &pages);
 		morsel_pages_free(m, &pages);
 		nr++;
 		cond_resched();
@@ -174,13 +218,10 @@ static void morsel_clean_below(struct morsel *m, unsigned long *table,
 		next = morsel_table(table[i]);
 		if (level > 2) {
 			morsel_clean_below(m, next, level - 1);
+			morsel_table_free(m, virt_to_ptdesc(next), level - 1);
 		} else {
-			LIST_HEAD(pages);
-
-			morsel_empty(next, &pages);
-			morsel_pages_free(m, &pages);
+			morsel_table_put(m, next);
 		}
-		morsel_table_free(m, virt_to_ptdesc(next), level - 1);
 		cond_resched();
 	}
 }

@@ -52,6 +52,23 @@ bool morsel_is_gone(const struct morsel *m)
 }
 
 /**
+ * morsel_errno() - what a call says of an error
+ * @m: the morsel
+ * @err: the error, or a result
+ *
+ * Limits are no lack of memory for a file, but are said in the same way. What is gone has a
+ * size of 0, which is not why.
+ */
+long morsel_errno(struct morsel *m, long err)
+{
+	if (err == -ENXIO && morsel_is_gone(m))
+		return -ENODEV;
+	if (err == -EHWPOISON)
+		return -EIO;
+	return err == -EDQUOT ? -ENOMEM : err;
+}
+
+/**
  * morsel_map_begin() - there is to be a mapping; morsel_map_end() when it goes
  * @m: the morsel
  *
@@ -115,7 +132,7 @@ static void morsel_free_tables(struct morsel *m)
 int morsel_destroy(struct morsel *m, bool force)
 {
 	struct morsel_range all = {
-		.length = round_up(i_size_read(&m->inode), PAGE_SIZE),
+		.length = morsel_end(m),
 	};
 	int err;
 

@@ -25,7 +25,7 @@ static bool morsel_may_have(struct vm_area_struct *vma)
 	return vma->vm_flags & (VM_READ | VM_WRITE);
 }
 
-static vm_fault_t morsel_fault_error(int err)
+static vm_fault_t morsel_fault_error(int err, unsigned int flags)
 {
 	switch (err) {
 	case 0:
@@ -33,7 +33,9 @@ static vm_fault_t morsel_fault_error(int err)
 	case -ENOMEM:
 		return VM_FAULT_OOM;
 	case -EINTR:
-		return VM_FAULT_NOPAGE;
+		/* The kernel's own access would come back at once, and again. */
+		return flags & FAULT_FLAG_USER ? VM_FAULT_NOPAGE :
+						 VM_FAULT_SIGBUS;
 	case -EHWPOISON:
 		return VM_FAULT_HWPOISON;
 	default:
@@ -62,7 +64,9 @@ vm_fault_t morsel_fault(struct vm_area_struct *vma, unsigned long addr,
 	if (offset >= round_up(i_size_read(&m->inode), PAGE_SIZE))
 		return VM_FAULT_SIGBUS;
 	err = morsel_populate_page(m, offset);
+	if (!err && flags & FAULT_FLAG_WRITE)
+		err = morsel_own_page(m, offset);
 	if (!err)
 		err = morsel_attach(vma, addr);
-	return morsel_fault_error(err);
+	return morsel_fault_error(err, flags);
 }

@@ -68,19 +68,6 @@ static ssize_t morsel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	return total;
 }
 
-/*
- * Limits are no lack of memory for a file, but are said in the same way. What is gone has a
- * size of 0, which is not why.
- */
-static int morsel_errno(struct morsel *m, int err)
-{
-	if (err == -ENXIO && morsel_is_gone(m))
-		return -ENODEV;
-	if (err == -EHWPOISON)
-		return -EIO;
-	return err == -EDQUOT ? -ENOMEM : err;
-}
-
 static ssize_t morsel_write_page(struct morsel *m, loff_t pos, size_t len,
 				 struct iov_iter *from)
 {
@@ -90,7 +77,7 @@ static ssize_t morsel_write_page(struct morsel *m, loff_t pos, size_t len,
 
 	/* Somebody may take it away again at once. */
 	do {
-		err = morsel_populate_page(m, pos);
+		err = morsel_populate_page(m, pos) ?: morsel_own_page(m, pos);
 		if (err)
 			return morsel_errno(m, err);
 		page = morsel_get_page(m, pos);
@@ -190,7 +177,7 @@ static long morsel_punch(struct morsel *m, u64 offset, u64 length)
 	if (offset >= size)
 		return morsel_is_gone(m) ? -ENODEV : 0;
 	range.length = min(length, size - offset);
-	return morsel_depopulate(m, &range, 1, false);
+	return morsel_errno(m, morsel_depopulate(m, &range, 1, false));
 }
 
 static long morsel_fallocate(struct file *file, int mode, loff_t offset,
@@ -317,10 +304,10 @@ static int morsel_depopulate_vec(struct morsel *m,
 	else if (vec->flags & MORSEL_LAZY)
 		done = morsel_lazy_depopulate(m, ranges, vec->nr);
 	else if (!m->lazy)
-		done = !morsel_depopulate(m, ranges, vec->nr,
-					  vec->flags & MORSEL_ASYNC);
+		err = morsel_depopulate(m, ranges, vec->nr,
+					vec->flags & MORSEL_ASYNC);
 	inode_unlock_shared(inode);
-	if (!err && !done) {
+	if (!err && !done && m->lazy) {
 		inode_lock(inode);
 		err = morsel_is_gone(m) ? -ENODEV :
 		      morsel_depopulate(m, ranges, vec->nr,
@@ -329,7 +316,7 @@ static int morsel_depopulate_vec(struct morsel *m,
 	}
 	if (!err)
 		vec->done = vec->nr;
-	return err;
+	return morsel_errno(m, err);
 }
 
 static bool morsel_may_take(struct file *file)
@@ -413,6 +400,7 @@ const struct file_operations morsel_fops = {
 	.mmap = morsel_mmap,
 	.get_unmapped_area = morsel_get_unmapped_area,
 	.fallocate = morsel_fallocate,
+	.remap_file_range = morsel_remap_file_range,
 	.fsync = morsel_fsync,
 	.show_fdinfo = morsel_show_fdinfo,
 };

@@ -37,6 +37,7 @@
 #include <linux/mman.h>
 #include <linux/mmu_notifier.h>
 #include <linux/pkeys.h>
+#include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
 
 #include <asm/tlbflush.h>
@@ -193,11 +194,26 @@ static bool morsel_flushes(void)
 	return true;
 }
 
+/**
+ * morsel_may_pin() - may references by a mapping write to pages, without entries of it?
+ * @vma: the mapping
+ *
+ * Those of virtual machines are no pins, but they hear of changes.
+ */
+bool morsel_may_pin(struct vm_area_struct *vma)
+{
+	return test_bit(MMF_HAS_PINNED, &vma->vm_mm->flags) ||
+	       mm_has_notifiers(vma->vm_mm);
+}
+
 static void morsel_detach(struct vm_area_struct *vma)
 {
 	if (morsel_change_links(vma, 0) && morsel_flushes())
 		flush_tlb_mm_range(vma->vm_mm, vma->vm_start, vma->vm_end,
 				   PAGE_SHIFT, true);
+	/* GUP without locks has ended by the flush; a pin outlives the mapping. */
+	if (morsel_may_pin(vma))
+		WRITE_ONCE(morsel_of_vma(vma)->pinned, true);
 }
 
 static bool morsel_is_unmapped(struct zap_details *details)
@@ -307,7 +323,8 @@ const struct vm_operations_struct morsel_vm_ops = {
 bool __morsel_hides(const struct vm_area_struct *vma)
 {
 	CF_MUTATION(morsel_hmm_leaves, return false);
-	return !(vma->vm_flags & VM_WRITE);
+	return !(vma->vm_flags & VM_WRITE) ||
+	       READ_ONCE(morsel_of_vma((struct vm_area_struct *)vma)->shares);
 }
 
 /* Whole units, of the whole object or of its beginning. */

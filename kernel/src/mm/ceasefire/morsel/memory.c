@@ -265,27 +265,26 @@ static bool morsel_page_freeze(struct page *page)
  * and single pages, which have no block, go in batches as well.
  */
 struct morsel_freed {
-	struct morsel *m;
+	struct morsel *by;
+	struct morsel *m; /* who has made them */
 	struct folio_batch singles; /* with frozen references */
 	pg_data_t *node; /* of which @nr are not counted yet */
 	unsigned long nr;
 	unsigned long unpaid;
 };
 
-static void morsel_freed_count(struct morsel_freed *f)
-{
-	if (f->nr)
-		morsel_count(f->m, f->node, -(long)f->nr);
-	f->nr = 0;
-}
-
 static void morsel_freed_end(struct morsel_freed *f)
 {
 	if (folio_batch_count(&f->singles))
 		free_unref_folios(&f->singles);
-	morsel_freed_count(f);
+	morsel_owner_begin(f->by, f->m);
+	if (f->nr)
+		morsel_count(f->m, f->node, -(long)f->nr);
 	if (f->unpaid)
 		morsel_uncharge(f->m, f->unpaid);
+	f->nr = 0;
+	f->unpaid = 0;
+	morsel_owner_end(f->by, f->m);
 }
 
 /* Give back pages whose references are frozen, in blocks that are as large as they can be. */
@@ -315,10 +314,12 @@ static void morsel_free_frozen(struct morsel_freed *f, struct page *page,
 static void morsel_free_run(struct morsel_freed *f, struct page *page,
 			    unsigned int nr)
 {
+	struct morsel *owner = morsel_owner(f->by, (unsigned long)page->mapping);
 	unsigned int i, frozen = 0;
 
-	if (f->node != page_pgdat(page)) {
-		morsel_freed_count(f);
+	if (f->m != owner || f->node != page_pgdat(page)) {
+		morsel_freed_end(f);
+		f->m = owner;
 		f->node = page_pgdat(page);
 	}
 	f->nr += nr;
@@ -340,7 +341,7 @@ static bool morsel_follows(struct page *page, struct page *first,
 			   unsigned int nr)
 {
 	return page == first + nr && nr < PTRS_PER_PTE &&
-	       page_to_pfn(page) == page_to_pfn(first) + nr &&
+	       morsel_same_owner(page, first) && page_to_pfn(page) == page_to_pfn(first) + nr &&
 	       page_zone(page) == page_zone(first);
 }
 
@@ -353,7 +354,7 @@ static bool morsel_follows(struct page *page, struct page *first,
  */
 void morsel_pages_free(struct morsel *m, struct list_head *pages)
 {
-	struct morsel_freed freed = { .m = m };
+	struct morsel_freed freed = { .by = m, .m = m };
 	struct page *page, *next, *first = NULL;
 	unsigned int nr = 0;
 
@@ -375,6 +376,23 @@ void morsel_pages_free(struct morsel *m, struct list_head *pages)
 	morsel_freed_end(&freed);
 }
 
+/**
+ * morsel_page_put() - a table leads to a page no more, and all have flushed
+ * @m: the morsel
+ * @page: the page, which may be shared
+ *
+ * Context: may sleep.
+ */
+void morsel_page_put(struct morsel *m, struct page *page)
+{
+	LIST_HEAD(pages);
+
+	if (morsel_page_unshare(page))
+		return;
+	list_add(&page->lru, &pages);
+	morsel_pages_free(m, &pages);
+}
+
 /* The kernel's own words for tables of a level. */
 static bool morsel_table_begin(struct ptdesc *table, unsigned int level)
 {
@@ -393,6 +411,7 @@ static void morsel_table_end(struct ptdesc *table, unsigned int level)
 {
 	switch (level) {
 	case 1:
+		table->__page_mapping = 0;
 		pagetable_pte_dtor(table);
 		break;
 	case 2:
@@ -428,6 +447,8 @@ struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level)
 		pagetable_free(table);
 		goto uncharge;
 	}
+	if (level == 1)
+		morsel_table_begin_use(m, table);
 	/* ceasefire_table_is_linked() */
 	if (level == 2)
 		table->__page_mapping = (unsigned long)m->inode.i_mapping;
@@ -483,9 +504,13 @@ void morsel_table_free(struct morsel *m, struct ptdesc *table,
 		NULL, morsel_table_free_leaves, morsel_table_free_middle,
 		morsel_table_free_upper,
 	};
+	struct morsel *owner = level > 1 ? m :
+		morsel_owner(m, table->__page_mapping);
 
-	atomic_long_dec(&m->tables);
-	morsel_uncharge(m, 1);
+	morsel_owner_begin(m, owner);
+	morsel_uncharge(owner, 1);
+	atomic_long_dec(&owner->tables);
+	morsel_owner_end(m, owner);
 	CF_MUTATION_IF(morsel_no_rcu, level == 1,
 		       morsel_table_end(table, level); return);
 	call_rcu(&table->pt_rcu_head, by_level[level]);

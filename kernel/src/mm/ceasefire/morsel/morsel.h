@@ -26,6 +26,10 @@
  *   epochs.c	which offsets CPUs may still reach then (lazy_state.h)
  *   pool.c	pages that were given up so
  *   steal.c	what is zero or empty goes when memory is short
+ *   copy.c	a copy of a morsel is made
+ *   share.c	what copies share, and who may write there
+ *   own.c	what is shared becomes its own
+ *   family.c	who has made what copies share
  *   destroy.c	nothing is left, whoever maps it
  *   poison.c	a page is broken
  *   show.c	what can be seen of it
@@ -59,9 +63,13 @@
  *    page, until each process that maps it has flushed. An entry that is not present may have
  *    a mark that says so.
  *
- * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, that of steal.c,
- * @finishing, @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table,
- * @pool_lock. Locks of two tables are never held at once.
+ * M12 What several morsels lead to is not written to, and not freed before all who led there have
+ *    flushed. A morsel writes to what it has made and nobody shares, after a flush; not while it is
+ *    copied, so the copy is what it was at one moment.
+ *
+ * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, that of steal.c, of a
+ * family, @finishing, @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table,
+ * @pool_lock, that of family.c. Locks of two tables are never held at once.
  */
 #ifndef _MM_CEASEFIRE_MORSEL_H
 #define _MM_CEASEFIRE_MORSEL_H
@@ -91,6 +99,19 @@ enum morsel_enabled {
 #define MORSEL_LEVEL_MAX	3
 
 struct obj_cgroup;
+struct morsel_family;
+
+/*
+ * What was cut and others may lead to: it is put when all have flushed. There is no list for it,
+ * since its fields are for who frees it.
+ */
+#define MORSEL_DROPS	32
+struct morsel_drops {
+	unsigned int	nr;
+	bool		tables;
+	/* Pages; tables of pages with bit 0. */
+	unsigned long	what[MORSEL_DROPS];
+};
 
 /* What was cut, and is not free yet. It allocates nothing. */
 struct morsel_gather {
@@ -101,6 +122,8 @@ struct morsel_gather {
 	unsigned long		nr_tables;
 	/* Pages and tables. */
 	unsigned long		cuts;
+	/* NULL: the morsel shares nothing. */
+	struct morsel_drops	*drops;
 };
 
 static inline void morsel_gather_init(struct morsel_gather *g)
@@ -109,6 +132,7 @@ static inline void morsel_gather_init(struct morsel_gather *g)
 	INIT_LIST_HEAD(&g->tables);
 	g->nr_tables = 0;
 	g->cuts = 0;
+	g->drops = NULL;
 }
 
 /* Frees what was left to it, see async.c. */
@@ -192,6 +216,20 @@ struct morsel {
 	unsigned long		steal_taken;
 	long			steal_weight;
 	long			steal_barren;
+	/* It was copied, or is a copy: it may have tables and pages of others. Set once. */
+	bool			shares;
+	/* It is being copied. Set under the inode lock; see copy.c. */
+	bool			copying;
+	/* Who may have pinned pages had it mapped. Set before the mapping leaves i_mmap. */
+	bool			pinned;
+	/* See family.c: the list is under the family's lock. */
+	struct morsel_family	*family;
+	struct list_head	kin;
+	/* It has gone, and others still use what it has made. */
+	bool			dead;
+	/* Of its memory: the file system's, and that of others then. */
+	atomic_t		held;
+	struct rcu_head		gone;
 };
 
 static inline struct morsel *morsel_of(struct inode *inode)
@@ -282,6 +320,12 @@ static inline bool morsel_same(unsigned long one, unsigned long other)
 	return !((one ^ other) & (PTE_PFN_MASK | _PAGE_PRESENT));
 }
 
+/* Are both pages made by the same one? */
+static inline bool morsel_same_owner(struct page *one, struct page *other)
+{
+	return one->mapping == other->mapping;
+}
+
 /* object.c */
 #define MORSEL_MAGIC		0x4d4f5253
 extern enum morsel_enabled morsel_enabled;
@@ -296,6 +340,7 @@ int morsel_set_size(struct morsel *m, u64 size);
 
 /* destroy.c */
 bool morsel_is_gone(const struct morsel *m);
+long morsel_errno(struct morsel *m, long err);
 bool morsel_map_begin(struct morsel *m);
 void morsel_map_copy(struct morsel *m);
 void morsel_map_end(struct morsel *m);
@@ -312,6 +357,7 @@ struct page *morsel_block_alloc(struct morsel *m, unsigned int *order,
 void morsel_page_discard(struct morsel *m, struct page *page);
 void morsel_page_lost(struct morsel *m, struct page *page);
 void morsel_pages_free(struct morsel *m, struct list_head *pages);
+void morsel_page_put(struct morsel *m, struct page *page);
 struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level);
 void morsel_table_discard(struct morsel *m, struct ptdesc *table,
 			  unsigned int level);
@@ -325,6 +371,7 @@ unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level);
 unsigned long *morsel_lock_leaves(unsigned long *above, spinlock_t **ptl);
 void morsel_unlock_leaves(spinlock_t *ptl);
 int morsel_make_tables(struct morsel *m, u64 offset);
+unsigned long morsel_adopt(struct morsel *m, u64 offset, struct page *page);
 int morsel_install(struct morsel *m, u64 offset, struct page *page,
 		   unsigned int nr);
 unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present);
@@ -338,6 +385,7 @@ unsigned long morsel_get_unmapped_area(struct file *file, unsigned long addr,
 				       unsigned long len, unsigned long pgoff,
 				       unsigned long flags);
 int morsel_attach(struct vm_area_struct *vma, unsigned long addr);
+bool morsel_may_pin(struct vm_area_struct *vma);
 
 /* populate.c */
 int morsel_populate_page(struct morsel *m, u64 offset);
@@ -345,6 +393,8 @@ int morsel_populate(struct morsel *m, u64 start, u64 end);
 
 /* prune.c */
 bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end);
+u64 morsel_end(struct morsel *m);
+int morsel_own_ends(struct morsel *m, const struct morsel_range *range);
 int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 		      unsigned int nr, bool async);
 
@@ -360,6 +410,8 @@ extern struct workqueue_struct *morsel_wq;
 int __init morsel_clean_init(void);
 void morsel_clean_pause(void);
 void morsel_clean(struct morsel *m, struct morsel_gather *g);
+void morsel_table_put(struct morsel *m, unsigned long *table);
+void morsel_drops_put(struct morsel *m, struct morsel_drops *drops);
 void morsel_settle_now(struct morsel *m);
 void morsel_settle(struct work_struct *work);
 void morsel_clean_all(struct morsel *m);
@@ -398,6 +450,36 @@ bool morsel_lazy_depopulate(struct morsel *m, const struct morsel_range *ranges,
 void morsel_pool_empty(struct morsel *m);
 void morsel_lazy_end(struct morsel *m);
 void morsel_lazy_setup(struct morsel *m);
+
+/* copy.c */
+loff_t morsel_remap_file_range(struct file *in, loff_t pos_in, struct file *out,
+			       loff_t pos_out, loff_t len, unsigned int flags);
+
+/* share.c */
+void morsel_table_begin_use(struct morsel *m, struct ptdesc *table);
+void morsel_table_share(unsigned long *table);
+bool morsel_table_is_shared(unsigned long *table);
+bool morsel_table_unshare(unsigned long *table);
+bool morsel_page_is_shared(struct page *page);
+bool morsel_page_unshare(struct page *page);
+bool morsel_is_copied(struct morsel *m);
+bool morsel_is_open(struct morsel *m, unsigned long *table);
+void morsel_share_leaves(unsigned long *from, unsigned long *to);
+
+/* own.c */
+int morsel_open(struct morsel *m, u64 offset);
+int morsel_own_page(struct morsel *m, u64 offset);
+
+/* family.c */
+int morsel_family_join(struct morsel *from, struct morsel *to);
+void morsel_family_leave(struct morsel *m);
+void morsel_family_each(struct morsel *m,
+			void (*fn)(struct morsel *m, void *arg), void *arg);
+struct morsel *morsel_owner(struct morsel *m, unsigned long mapping);
+void morsel_owner_begin(struct morsel *m, struct morsel *owner);
+void morsel_owner_end(struct morsel *m, struct morsel *owner);
+void morsel_family_end(struct morsel *m);
+void morsel_put_memory(struct morsel *m);
 
 /* steal.c */
 void morsel_steal_begin(struct morsel *m);

@@ -103,6 +103,12 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	m->steal_taken = 0;
 	m->steal_weight = 0;
 	m->steal_barren = 0;
+	m->shares = false;
+	m->copying = false;
+	m->pinned = false;
+	m->family = NULL;
+	m->dead = false;
+	atomic_set(&m->held, 1);
 	morsel_async_setup(m);
 	morsel_lazy_setup(m);
 	return &m->inode;
@@ -116,25 +122,18 @@ static void morsel_evict_inode(struct inode *inode)
 	/* Before the rest: cleaners queue what clean.c waits for. */
 	morsel_async_end(m);
 	morsel_lazy_end(m);
+	morsel_family_leave(m);
 	if (m->top)
 		morsel_clean_all(m);
-	WARN_ON_ONCE(atomic_long_read(&m->pages) ||
-		     atomic_long_read(&m->tables));
+	morsel_family_end(m);
 	morsel_uncount_object(m);
-#ifdef CONFIG_MEMCG
-	if (m->objcg)
-		obj_cgroup_put(m->objcg);
-#endif
 	clear_inode(inode);
 }
 
 /* RCU: who looks for the name of a futex may still have the mapping of a page. */
 static void morsel_free_inode(struct inode *inode)
 {
-	struct morsel *m = morsel_of(inode);
-
-	free_page((unsigned long)m->top);
-	kmem_cache_free(morsel_cache, m);
+	morsel_put_memory(morsel_of(inode));
 }
 
 /* As many pages as all morsels may have, wherever they are. */

@@ -22,6 +22,9 @@
  *   the object's reference		sees PG_hwpoison, or more references: no part of
  *					a block; puts the object's reference
  *
+ * Copies of the morsel may lead to the page as well, or be led there by the same table. So its
+ * whole family is looked at. A page whose maker has gone is not found by it, and stays.
+ *
  * Who has got the entry owns the object's reference (M1). Who comes second flushes as well
  * (flush.c). The reference of memory failure stays: the page is never used again.
  *
@@ -58,6 +61,9 @@ struct morsel_broken {
 	u64			offset;
 	/* It was marked before. */
 	bool			again;
+	struct page		*page;
+	/* An entry led to it, which was the last one. */
+	bool			last;
 };
 
 /* The file system stays until it is put. */
@@ -122,7 +128,27 @@ static bool morsel_break(struct morsel *m, u64 offset, struct page *page)
 static bool morsel_is_elsewhere(struct morsel *m)
 {
 	CF_MUTATION(morsel_break_here, return false);
-	return m->lazy;
+	/* Or an entry of another one of the family was changed that its own entries lead to. */
+	return m->lazy || m->shares;
+}
+
+static void morsel_break_for(struct morsel *m, void *arg)
+{
+	struct morsel_broken *b = arg;
+	bool found;
+
+	morsel_flush_begin(m, b->offset, b->offset + PAGE_SIZE);
+	found = morsel_break(m, b->offset, b->page);
+	if (morsel_is_elsewhere(m))
+		morsel_flush(m, 0, U64_MAX, false);
+	else if (morsel_must_flush(m, found))
+		morsel_flush(m, b->offset, b->offset + PAGE_SIZE, false);
+	morsel_flush_end(m, b->offset, b->offset + PAGE_SIZE);
+	/* By a table that is shared another one of the family may have found it. */
+	if (m->shares)
+		WRITE_ONCE(m->broken, true);
+	/* What may be lazy has a mark there. */
+	b->last |= found && (m->lazy || !morsel_page_unshare(b->page));
 }
 
 /**
@@ -138,10 +164,9 @@ static bool morsel_is_elsewhere(struct morsel *m)
 bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
 			   morsel_kill_t kill)
 {
-	bool counted = flags & MF_COUNT_INCREASED, found;
-	struct morsel_broken b = { };
+	bool counted = flags & MF_COUNT_INCREASED;
+	struct morsel_broken b = { .page = page };
 	struct folio *folio;
-	struct morsel *m;
 
 	if (PageHWPoison(page) || !morsel_may_own(page))
 		return false;
@@ -157,19 +182,12 @@ bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
 			put_page(page);
 		return false;
 	}
-	m = morsel_of(b.inode);
 	morsel_clean_pause();
-	morsel_flush_begin(m, b.offset, b.offset + PAGE_SIZE);
-	found = morsel_break(m, b.offset, page);
-	if (morsel_is_elsewhere(m))
-		morsel_flush(m, 0, U64_MAX, false);
-	else if (morsel_must_flush(m, found))
-		morsel_flush(m, b.offset, b.offset + PAGE_SIZE, false);
-	morsel_flush_end(m, b.offset, b.offset + PAGE_SIZE);
+	morsel_family_each(morsel_of(b.inode), morsel_break_for, &b);
 	/* Where another page may be by now nobody is told. */
-	if (found) {
+	if (b.last) {
 		kill(page, pfn, flags, folio);
-		morsel_page_lost(m, page);
+		morsel_page_lost(morsel_of(b.inode), page);
 	}
 	morsel_put_owner(&b);
 	return true;

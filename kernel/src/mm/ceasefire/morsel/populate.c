@@ -18,7 +18,7 @@
 #include "morsel.h"
 
 /* What was there before, if CPUs may still have it cached (pool.c). */
-static struct page *morsel_own_page(struct morsel *m, u64 offset)
+static struct page *morsel_same_page(struct morsel *m, u64 offset)
 {
 	u64 mark = m->lazy ? morsel_owed_mark(m, offset) : 0;
 
@@ -38,7 +38,7 @@ static int morsel_fill_hole(struct morsel *m, u64 offset, unsigned int nr)
 	err = morsel_make_tables(m, offset);
 	if (err)
 		return err;
-	page = morsel_own_page(m, offset);
+	page = morsel_same_page(m, offset);
 	if (page)
 		order = 0;
 	else
@@ -80,6 +80,14 @@ static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
 	if (err == -EBUSY) {
 		morsel_epoch_wait(m);
 		err = -EAGAIN;
+	}
+	if (err == -EMLINK) {
+		waits = morsel_can_make_room(m);
+		err = morsel_open(m, offset) ?: -EAGAIN;
+		if (err == -EDQUOT && waits) {
+			morsel_free_some(m);
+			err = -EAGAIN;
+		}
 	}
 	return err;
 }
@@ -174,7 +182,7 @@ long __morsel_populate_ahead(struct vm_area_struct *vma, unsigned long start,
 
 	CF_MUTATION(morsel_populate_single, return 0);
 	if (!(vma->vm_flags & (write ? VM_WRITE : VM_READ)) ||
-	    READ_ONCE(m->broken))
+	    READ_ONCE(m->broken) || (write && READ_ONCE(m->shares)))
 		return 0;
 	end = min3(end, vma->vm_end, (start | (PMD_SIZE - 1)) + 1);
 	/* Behind the object generic code knows the error. */

@@ -7,6 +7,9 @@
  * pages, and at the ends those of single pages. Roots and the tables above those of pages
  * stay, which is 4 KiB for a GiB at most. What is left of a page at the ends is zeroed.
  *
+ * What copies lead to as well stays for them (own.c): a table of which all goes is only counted
+ * down, after the flush; of one of which a part goes the morsel gets its own before.
+ *
  *   begin	i_mmap is held from here: who maps the morsel stays, or comes too late
  *		to see what is cut. Secondary MMUs are told.
  *   cut	all ranges of the call. Nothing is allocated: pages and tables are
@@ -23,6 +26,29 @@
 
 #include "morsel.h"
 
+/* Others lead to it, too. There is room, see morsel_drops_room(). */
+static void morsel_drop(struct morsel_gather *g, unsigned long what)
+{
+	g->drops->what[g->drops->nr++] = what;
+	g->drops->tables |= what & 1;
+}
+
+/* What is dropped takes room: flush for it now if there is none for as much as one step takes. */
+static void morsel_drops_room(struct morsel *m, struct morsel_gather *g)
+{
+	if (!g->drops || !g->drops->nr)
+		return;
+	CF_MUTATION(morsel_drop_hasty, morsel_drops_put(m, g->drops); return);
+	morsel_flush(m, 0, U64_MAX, g->drops->tables);
+	morsel_drops_put(m, g->drops);
+}
+
+/* One step: all that there is, or as much as there is room for. */
+static u64 morsel_step(struct morsel_gather *g, u64 all, u64 each)
+{
+	return g->drops ? MORSEL_DROPS * each : all;
+}
+
 /* A page leaves a table whose lock is held. */
 static void morsel_cut_page(unsigned long *entry, struct morsel_gather *g)
 {
@@ -30,8 +56,11 @@ static void morsel_cut_page(unsigned long *entry, struct morsel_gather *g)
 
 	if (!leaf || morsel_leaf_is_broken(leaf))
 		return;
-	list_add_tail(&morsel_leaf_page(leaf)->lru, &g->pages);
 	g->cuts++;
+	if (g->drops && morsel_page_is_shared(morsel_leaf_page(leaf)))
+		morsel_drop(g, (unsigned long)morsel_leaf_page(leaf));
+	else
+		list_add_tail(&morsel_leaf_page(leaf)->lru, &g->pages);
 }
 
 /* Pages of one table; @above is in a table with lock @lock, and leads there. */
@@ -60,9 +89,13 @@ static void morsel_cut_table(unsigned long *entry, struct morsel_gather *g)
 
 	if (!old)
 		return;
+	g->cuts++;
+	if (g->drops && morsel_table_is_shared(morsel_table(old))) {
+		morsel_drop(g, (unsigned long)morsel_table(old) | 1);
+		return;
+	}
 	list_add_tail(&virt_to_ptdesc(morsel_table(old))->pt_list, &g->tables);
 	g->nr_tables++;
-	g->cuts++;
 }
 
 /*
@@ -77,15 +110,19 @@ static void morsel_cut_tables(struct morsel *m, unsigned long *table,
 
 	for (; at < end; at = next) {
 		unsigned long *entry = table + morsel_index(at, 2);
+		u64 stop;
 
+		morsel_drops_room(m, g);
 		next = min(end, (at | (PMD_SIZE - 1)) + 1);
 		if (next - at < PMD_SIZE || table == m->top) {
+			next = min(next, at + morsel_step(g, PMD_SIZE, PAGE_SIZE));
 			morsel_cut_pages(entry, lock, at, next, g);
 			cond_resched();
 			continue;
 		}
+		stop = min(end, at + morsel_step(g, PUD_SIZE, PMD_SIZE));
 		spin_lock(lock);
-		for (; end - at >= PMD_SIZE; at += PMD_SIZE, entry++)
+		for (; stop - at >= PMD_SIZE; at += PMD_SIZE, entry++)
 			morsel_cut_table(entry, g);
 		spin_unlock(lock);
 		next = at;
@@ -156,13 +193,60 @@ bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end)
 	return first < last;
 }
 
+/* The page of a byte that is to be zeroed, and tables of which only a part goes. */
+static int morsel_own_end(struct morsel *m, u64 at)
+{
+	int err = 0;
+
+	/* Behind the end there is nothing that could stay. */
+	if (at >= i_size_read(&m->inode))
+		return 0;
+	if (at & (PMD_SIZE - 1) && m->level > 1)
+		err = morsel_open(m, at);
+	if (!err && offset_in_page(at))
+		err = morsel_own_page(m, at);
+	return err;
+}
+
+/**
+ * morsel_end() - behind the last byte of all that a morsel can have
+ * @m: the morsel
+ *
+ * Whole tables, if some may be shared: those are cut, and not copied for their rest.
+ */
+u64 morsel_end(struct morsel *m)
+{
+	return round_up(i_size_read(&m->inode),
+			m->shares && m->level > 1 ? PMD_SIZE : PAGE_SIZE);
+}
+
+/**
+ * morsel_own_ends() - what stays of tables and pages at the ends of a range is the morsel's own
+ * @m: the morsel; its inode lock is held
+ * @range: the range
+ *
+ * Context: may sleep.
+ * Return: 0; -ENOMEM, -EDQUOT, -EHWPOISON, -EINTR as morsel_own_page().
+ */
+int morsel_own_ends(struct morsel *m, const struct morsel_range *range)
+{
+	CF_MUTATION(morsel_copy_ends, return 0);
+	if (!m->shares)
+		return 0;
+	return morsel_own_end(m, range->offset) ?:
+	       morsel_own_end(m, range->offset + range->length);
+}
+
 static void morsel_cut_range(struct morsel *m, const struct morsel_range *range,
 			     struct morsel_gather *g)
 {
 	u64 start = range->offset, end = range->offset + range->length;
 
-	if (morsel_whole_pages(m, &start, &end))
-		morsel_cut(m, start, end, g);
+	if (!morsel_whole_pages(m, &start, &end))
+		return;
+	if (end >= i_size_read(&m->inode))
+		end = max(end, morsel_end(m));
+	morsel_cut(m, start, end, g);
 }
 
 /**
@@ -174,17 +258,22 @@ static void morsel_cut_range(struct morsel *m, const struct morsel_range *range,
  *
  * Context: may sleep; no lock is held but the inode's, which has to be exclusive where pages
  * may be given up without a flush (epochs.c).
- * Return: 0. All users see zeroes in the ranges when it returns.
+ * Return: 0: all users see zeroes in the ranges; or an error of morsel_own_ends(), which a
+ * morsel that shares nothing has not: nothing was taken.
  */
 int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 		      unsigned int nr, bool async)
 {
 	/* From the first byte to the last one. */
 	u64 start = U64_MAX, end = 0;
+	struct morsel_drops drops = { };
 	struct morsel_gather g;
 	unsigned int i;
+	int err;
 
 	morsel_gather_init(&g);
+	if (m->shares)
+		g.drops = &drops;
 	for (i = 0; i < nr; i++) {
 		start = min(start, round_down(ranges[i].offset, PAGE_SIZE));
 		end = max(end, round_up(ranges[i].offset + ranges[i].length,
@@ -192,13 +281,19 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 	}
 	if (!m->level || start >= end)
 		return 0;
+	for (i = 0; i < nr; i++) {
+		err = morsel_own_ends(m, &ranges[i]);
+		if (err)
+			return err;
+	}
 	morsel_epoch_settle(m);
 	morsel_flush_begin(m, start, end);
 	for (i = 0; i < nr; i++)
 		morsel_cut_range(m, &ranges[i], &g);
 	if (morsel_must_flush(m, g.cuts))
-		morsel_flush(m, start, end, false);
+		morsel_flush(m, start, end, drops.tables);
 	morsel_flush_end(m, start, end);
+	morsel_drops_put(m, &drops);
 	atomic_long_add(g.cuts, &m->cuts);
 	if (!async || !morsel_leave(m, &g))
 		morsel_clean(m, &g);

@@ -56,10 +56,13 @@ static u64 morsel_unit_of(u64 size)
 	return morsel_span(level + 1);
 }
 
-static int morsel_shrink(struct morsel *m, u64 size, u64 old)
+static int morsel_shrink(struct morsel *m, u64 size)
 {
-	struct morsel_range range = { size, round_up(old, PAGE_SIZE) - size };
+	struct morsel_range range = { size, morsel_end(m) - size };
+	int err = m->level ? morsel_own_ends(m, &range) : 0;
 
+	if (err)
+		return morsel_errno(m, err);
 	i_size_write(&m->inode, size);
 	return morsel_depopulate(m, &range, 1, false);
 }
@@ -69,7 +72,7 @@ static int morsel_shrink(struct morsel *m, u64 size, u64 old)
  * @m: the morsel, inode lock held
  * @size: in bytes
  *
- * Return: 0; -EFBIG: too many units; -ENODEV: it was destroyed.
+ * Return: 0; -EFBIG: too many units; -ENODEV: it was destroyed; an error of morsel_own_ends().
  */
 int morsel_set_size(struct morsel *m, u64 size)
 {
@@ -79,7 +82,7 @@ int morsel_set_size(struct morsel *m, u64 size)
 	if (morsel_is_gone(m))
 		return -ENODEV;
 	if (size < old)
-		return morsel_shrink(m, size, old);
+		return morsel_shrink(m, size);
 	if (size == old)
 		return 0;
 	if (!m->level) {

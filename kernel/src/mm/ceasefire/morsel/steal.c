@@ -78,11 +78,15 @@ static bool morsel_is_zero(struct page *page)
 	return zero;
 }
 
-/* To read what is broken is fatal. One that is pinned may be so for ever. */
+/*
+ * To read what is broken is fatal. One that is pinned may be so for ever, and of one that is shared
+ * nothing would be free. Nothing is shared that may be lazy.
+ */
 static bool morsel_is_in_use(struct page *page)
 {
 	CF_MUTATION(morsel_steal_pinned, return false);
-	return PageHWPoison(page) || page_count(page) != 1;
+	return PageHWPoison(page) || page_count(page) != 1 ||
+	       morsel_page_is_shared(page);
 }
 
 /* Could the page of an entry be taken? */
@@ -156,7 +160,8 @@ static unsigned int morsel_steal_leaves(struct morsel *m, unsigned long *table,
 }
 
 /* Is one of these pages zero at this moment? */
-static bool morsel_has_zeroes(unsigned long *above, u64 start, unsigned int nr)
+static bool morsel_has_zeroes(struct morsel *m, unsigned long *above, u64 start,
+			      unsigned int nr)
 {
 	unsigned int i, at = morsel_index(start, 1);
 	bool found = false;
@@ -166,7 +171,7 @@ static bool morsel_has_zeroes(unsigned long *above, u64 start, unsigned int nr)
 	table = morsel_lock_leaves(above, &ptl);
 	if (!table)
 		return false;
-	for (i = 0; i < nr && !found; i++)
+	for (i = 0; i < nr && !found && morsel_is_open(m, table); i++)
 		found = morsel_is_candidate(table[at + i]);
 	morsel_unlock_leaves(ptl);
 	return found;
@@ -181,13 +186,14 @@ static unsigned int morsel_steal_pages(struct morsel *m, unsigned long *above,
 	LIST_HEAD(pages);
 	spinlock_t *ptl; /* of @table */
 
-	if (morsel_is_crowded(m) || !morsel_has_zeroes(above, start, nr))
+	if (morsel_is_crowded(m) || !morsel_has_zeroes(m, above, start, nr))
 		return 0;
 	morsel_flush_begin(m, start, end);
 	/* From here on there come no more. */
 	table = morsel_is_crowded(m) ? NULL : morsel_lock_leaves(above, &ptl);
 	if (table) {
-		taken = morsel_steal_leaves(m, table, start, nr, &pages);
+		if (morsel_is_open(m, table))
+			taken = morsel_steal_leaves(m, table, start, nr, &pages);
 		morsel_unlock_leaves(ptl);
 	}
 	morsel_flush_end(m, start, end);
@@ -230,7 +236,8 @@ static unsigned int morsel_steal_table(struct morsel *m, unsigned long *above)
 	table = morsel_lock_leaves(above, &ptl);
 	if (!table)
 		return 0;
-	cut = morsel_is_unused(table) && morsel_steal_entry(above, table);
+	cut = morsel_is_open(m, table) && morsel_is_unused(table) &&
+	      morsel_steal_entry(above, table);
 	morsel_unlock_leaves(ptl);
 	if (!cut)
 		return 0;

@@ -164,6 +164,8 @@ static int morsel_make_table(struct morsel *m, u64 offset, unsigned int level,
 	spin_lock(lock);
 	if (!morsel_is_inside(m, offset)) {
 		err = -ENXIO;
+	} else if (morsel_is_copied(m)) {
+		err = -EMLINK;
 	} else if (!READ_ONCE(*entry)) {
 		/* It is empty before it can be found. */
 		smp_wmb();
@@ -184,7 +186,8 @@ static int morsel_make_table(struct morsel *m, u64 offset, unsigned int level,
  * @offset: of the page
  *
  * Context: may sleep.
- * Return: 0; -ENOMEM, -EDQUOT: no memory, or a limit; -ENXIO: the object is smaller.
+ * Return: 0; -ENOMEM, -EDQUOT: no memory, or a limit; -ENXIO: the object is smaller; -EMLINK: it
+ * is being copied, see morsel_open().
  */
 int morsel_make_tables(struct morsel *m, u64 offset)
 {
@@ -213,6 +216,26 @@ static unsigned long morsel_leaf(struct page *page)
 }
 
 /**
+ * morsel_adopt() - a page is to be at an offset
+ * @m: the morsel
+ * @offset: in bytes
+ * @page: the page, of morsel_block_alloc()
+ *
+ * Return: the entry; what was written to the page is seen before it.
+ */
+unsigned long morsel_adopt(struct morsel *m, u64 offset, struct page *page)
+{
+	set_page_private(page, 0);
+	page->index = offset >> PAGE_SHIFT;
+	/* Who finds the mapping finds the index, see poison.c. */
+	smp_store_release(&page->mapping, m->inode.i_mapping);
+	SetPageUptodate(page);
+	/* The contents before the entry. */
+	smp_wmb();
+	return morsel_leaf(page);
+}
+
+/**
  * morsel_install() - pages become part of a morsel
  * @m: the morsel
  * @offset: of the first one
@@ -222,7 +245,8 @@ static unsigned long morsel_leaf(struct page *page)
  * What there is no room for is discarded.
  *
  * Return: 0; -EAGAIN: the table is gone; -ENXIO: the object is smaller; -EBUSY: what was there may
- * be reached, see morsel_epoch_wait(). Then all are discarded.
+ * be reached, see morsel_epoch_wait(); -EMLINK: the table is shared, see morsel_open(). Then all
+ * are discarded.
  */
 int morsel_install(struct morsel *m, u64 offset, struct page *page,
 		   unsigned int nr)
@@ -238,6 +262,9 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 	table = above ? __morsel_lock_leaves(above, &ptl, true) : NULL;
 	if (!table)
 		goto discard;
+	err = -EMLINK;
+	if (!morsel_is_open(m, table))
+		goto unlock;
 	err = -ENXIO;
 	for (i = 0; i < nr; i++) {
 		unsigned long old = table[at + i];
@@ -252,19 +279,13 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 			err = -EBUSY;
 			break;
 		}
-		set_page_private(page + i, 0);
-		page[i].index = (offset >> PAGE_SHIFT) + i;
-		/* Who finds the mapping finds the index, see poison.c. */
-		smp_store_release(&page[i].mapping, m->inode.i_mapping);
-		SetPageUptodate(page + i);
-		leaf = morsel_leaf(page + i);
-		/* The contents before the entry. */
-		smp_wmb();
+		leaf = morsel_adopt(m, offset + i * PAGE_SIZE, page + i);
 		WRITE_ONCE(table[at + i], leaf);
 		__set_bit(i, installed);
 	}
 	if (i)
 		err = 0;
+unlock:
 	morsel_unlock_leaves(ptl);
 discard:
 	for_each_clear_bit(i, installed, nr)

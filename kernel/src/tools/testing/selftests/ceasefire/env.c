@@ -169,6 +169,7 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->clean_delay_us = read_number(DEBUGFS "clean_delay_us");
 	s->mark_delay_us = read_number(DEBUGFS "mark_delay_us");
 	s->steal_delay_us = read_number(DEBUGFS "steal_delay_us");
+	s->copy_delay_us = read_number(DEBUGFS "copy_delay_us");
 	s->morsel_limit = read_number(MORSEL_SYSFS "limit");
 	s->lazy_limit = read_number(MORSEL_SYSFS "lazy_limit");
 	s->settle_ms = latr_sysfs("settle_ms");
@@ -214,6 +215,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 			try_set(DEBUGFS, "mark_delay_us", s->mark_delay_us);
 		if (s->steal_delay_us >= 0)
 			try_set(DEBUGFS, "steal_delay_us", s->steal_delay_us);
+		if (s->copy_delay_us >= 0)
+			try_set(DEBUGFS, "copy_delay_us", s->copy_delay_us);
 	}
 	if (s->morsel_limit >= 0)
 		try_set(MORSEL_SYSFS, "limit", s->morsel_limit);
@@ -507,6 +510,13 @@ double seconds(void)
 	/* Not through the vdso: a case takes that away. */
 	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double seconds_until_end(double usual)
+{
+	const char *text = getenv("CEASEFIRE_TEST_SECONDS");
+
+	return seconds() + (text ? atof(text) : usual);
 }
 
 void sleep_ms(unsigned int ms)

@@ -30,6 +30,7 @@ struct fpr_settings {
 	long first_generation, arena_size, id_max, tickless_cpu;
 	long fill_delay_us, send_delay_us, slots, clean_delay_us, mark_delay_us;
 	long steal_delay_us;
+	long copy_delay_us;
 	long morsel_limit, lazy_limit;
 	long settle_ms, late_ms, held_limit;
 	bool always;
@@ -128,6 +129,8 @@ int online_cpus(void);
 void need_cpus(int count);
 
 double seconds(void);
+/* When something ends that goes on for CEASEFIRE_TEST_SECONDS, or for @usual seconds. */
+double seconds_until_end(double usual);
 void sleep_ms(unsigned int ms);
 
 #endif

@@ -380,7 +380,6 @@ static void *count_up(void *arg)
 /* As long as CEASEFIRE_TEST_SECONDS says. */
 static void under_writers(void)
 {
-	const char *text = getenv("CEASEFIRE_TEST_SECONDS");
 	double end;
 	pthread_t threads[WRITERS];
 	size_t i, own, moved_pages = 0, lost = 0;
@@ -396,7 +395,7 @@ static void under_writers(void)
 	for (own = 0; own < WRITERS; own++)
 		MUST(pthread_create(&threads[own], NULL, count_up, (void *)own) ?
 		     -1 : 0);
-	end = seconds() + (text ? atoi(text) : 5);
+	end = seconds_until_end(5);
 	while (seconds() < end) {
 		give_hints(target, LENGTH);
 		node = !node;

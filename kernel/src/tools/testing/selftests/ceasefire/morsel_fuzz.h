@@ -5,6 +5,7 @@
  *   morsel_fuzz.c	options, seeds, the verdict
  *   morsel_fuzz_run.c	one run of a plan by several processes; the object
  *   morsel_fuzz_ops.c	what a process does
+ *   morsel_fuzz_copy.c	the same with a copy of the object
  */
 #ifndef CEASEFIRE_SELFTEST_MORSEL_FUZZ_H
 #define CEASEFIRE_SELFTEST_MORSEL_FUZZ_H
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "fpr_fuzz.h"
+#include "morsels.h"
 
 #define MFUZZ_PROCESSES	8
 #define MFUZZ_RUNS	128
@@ -60,6 +62,9 @@ struct mfuzz_process {
 	int fd, disk, ends[2];
 	char *map;
 	int prot;
+	/* Of the object, or NULL: none yet. */
+	int copy;
+	char *copy_map;
 	struct mfuzz_record *record;
 };
 
@@ -75,6 +80,10 @@ static inline uint64_t mfuzz_pick(struct mfuzz_process *p, uint64_t below)
 }
 
 /* morsel_fuzz_ops.c */
+/* Pages of the process, @most of them or fewer; the record says which. */
+struct morsel_range mfuzz_pages(struct mfuzz_process *p, uint64_t most);
+/* What a call has returned goes into the record. */
+void mfuzz_result(struct mfuzz_process *p, long value);
 void mfuzz_map(struct mfuzz_process *p);
 void mfuzz_operation(struct mfuzz_process *p);
 /* Read anything, and forget it: what is there is for others to say. */
@@ -83,6 +92,12 @@ void mfuzz_noise(struct mfuzz_process *p);
 void mfuzz_clear(struct mfuzz_process *p);
 uint64_t mfuzz_sum_all(struct mfuzz_process *p);
 const char *mfuzz_op_name(uint32_t op);
+
+/* morsel_fuzz_copy.c */
+void mfuzz_copy(struct mfuzz_process *p);
+void mfuzz_copy_read(struct mfuzz_process *p);
+void mfuzz_copy_write(struct mfuzz_process *p);
+void mfuzz_copy_punch(struct mfuzz_process *p);
 
 /* morsel_fuzz_run.c */
 const char *mfuzz_arm_name(enum mfuzz_arm arm);

@@ -30,7 +30,7 @@
 static uint64_t buffer[MOST_BYTES / sizeof(uint64_t)] __attribute__((aligned(4096)));
 
 /* Pages of the process, @most of them or fewer; the record says which. */
-static struct morsel_range pick_pages(struct mfuzz_process *p, uint64_t most)
+struct morsel_range mfuzz_pages(struct mfuzz_process *p, uint64_t most)
 {
 	const struct mfuzz_layout *l = p->layout;
 	const struct mfuzz_run *run;
@@ -52,7 +52,7 @@ static struct morsel_range pick_pages(struct mfuzz_process *p, uint64_t most)
 /* The same, and often neither begin nor end are those of a page. */
 static struct morsel_range pick_bytes(struct mfuzz_process *p, uint64_t most)
 {
-	struct morsel_range r = pick_pages(p, most);
+	struct morsel_range r = mfuzz_pages(p, most);
 	uint64_t cut;
 
 	if (mfuzz_pick(p, 2))
@@ -65,7 +65,7 @@ static struct morsel_range pick_bytes(struct mfuzz_process *p, uint64_t most)
 	return r;
 }
 
-static void result(struct mfuzz_process *p, long value)
+void mfuzz_result(struct mfuzz_process *p, long value)
 {
 	if (value == -1)
 		p->record->error = errno;
@@ -91,7 +91,7 @@ static void fill_buffer(struct mfuzz_process *p, size_t bytes)
 
 static void op_write(struct mfuzz_process *p)
 {
-	struct morsel_range r = pick_pages(p, 64);
+	struct morsel_range r = mfuzz_pages(p, 64);
 	uint64_t at;
 
 	for (at = 0; at < r.length; at += PAGE) {
@@ -104,7 +104,7 @@ static void op_write(struct mfuzz_process *p)
 
 static void op_read(struct mfuzz_process *p)
 {
-	struct morsel_range r = pick_pages(p, 64);
+	struct morsel_range r = mfuzz_pages(p, 64);
 
 	p->record->value = fuzz_sum(p->map + r.offset, r.length / sizeof(uint64_t),
 				    &p->record->fault);
@@ -115,14 +115,14 @@ static void op_pwrite(struct mfuzz_process *p)
 	struct morsel_range r = pick_bytes(p, MOST_PAGES);
 
 	fill_buffer(p, r.length);
-	result(p, pwrite(p->fd, buffer, r.length, (off_t)r.offset));
+	mfuzz_result(p, pwrite(p->fd, buffer, r.length, (off_t)r.offset));
 }
 
 static void op_pread(struct mfuzz_process *p)
 {
 	struct morsel_range r = pick_bytes(p, MOST_PAGES);
 
-	result(p, pread(p->fd, buffer, r.length, (off_t)r.offset));
+	mfuzz_result(p, pread(p->fd, buffer, r.length, (off_t)r.offset));
 	sum_buffer(p, r.length);
 }
 
@@ -148,7 +148,7 @@ static void op_depopulate(struct mfuzz_process *p)
 {
 	struct morsel_range r = pick_bytes(p, 1024);
 
-	result(p, depopulate(p, &r, 1, mfuzz_pick(p, 2) ? MORSEL_ASYNC : 0));
+	mfuzz_result(p, depopulate(p, &r, 1, mfuzz_pick(p, 2) ? MORSEL_ASYNC : 0));
 }
 
 static void op_vector(struct mfuzz_process *p)
@@ -158,36 +158,36 @@ static void op_vector(struct mfuzz_process *p)
 
 	for (i = 0; i < RANGES; i++)
 		ranges[i] = pick_bytes(p, 256);
-	result(p, depopulate(p, ranges, RANGES, mfuzz_pick(p, 2) ? MORSEL_ASYNC : 0));
+	mfuzz_result(p, depopulate(p, ranges, RANGES, mfuzz_pick(p, 2) ? MORSEL_ASYNC : 0));
 }
 
 /* What was given up is defined again when it was populated. */
 static void op_give_up(struct mfuzz_process *p)
 {
-	struct morsel_range r = pick_pages(p, 256);
+	struct morsel_range r = mfuzz_pages(p, 256);
 	struct morsel_vec vec = { .ranges = (uintptr_t)&r, .nr = 1 };
 
-	result(p, depopulate(p, &r, 1, p->arm == MFUZZ_LAZY ? MORSEL_LAZY : 0));
+	mfuzz_result(p, depopulate(p, &r, 1, p->arm == MFUZZ_LAZY ? MORSEL_LAZY : 0));
 	if (p->arm != MFUZZ_MEMFD)
-		result(p, ioctl(p->fd, MORSEL_IOC_POPULATE, &vec));
+		mfuzz_result(p, ioctl(p->fd, MORSEL_IOC_POPULATE, &vec));
 	else
-		result(p, fallocate(p->fd, FALLOC_FL_KEEP_SIZE, (off_t)r.offset,
-				    (off_t)r.length));
+		mfuzz_result(p, fallocate(p->fd, FALLOC_FL_KEEP_SIZE, (off_t)r.offset,
+					  (off_t)r.length));
 }
 
 static void op_punch(struct mfuzz_process *p)
 {
 	struct morsel_range r = pick_bytes(p, 1024);
 
-	result(p, fallocate(p->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			    (off_t)r.offset, (off_t)r.length));
+	mfuzz_result(p, fallocate(p->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				  (off_t)r.offset, (off_t)r.length));
 }
 
 static void op_remove(struct mfuzz_process *p)
 {
-	struct morsel_range r = pick_pages(p, 1024);
+	struct morsel_range r = mfuzz_pages(p, 1024);
 
-	result(p, madvise(p->map + r.offset, r.length, MADV_REMOVE));
+	mfuzz_result(p, madvise(p->map + r.offset, r.length, MADV_REMOVE));
 }
 
 /* Those that a file of memory may have or not: the same here. */
@@ -200,8 +200,8 @@ static void op_fallocate(struct mfuzz_process *p)
 	};
 	struct morsel_range r = pick_bytes(p, 1024);
 
-	result(p, fallocate(p->fd, modes[mfuzz_pick(p, KTAP_COUNT(modes))],
-			    (off_t)r.offset, (off_t)r.length));
+	mfuzz_result(p, fallocate(p->fd, modes[mfuzz_pick(p, KTAP_COUNT(modes))],
+				  (off_t)r.offset, (off_t)r.length));
 }
 
 static void op_advise(struct mfuzz_process *p)
@@ -212,12 +212,12 @@ static void op_advise(struct mfuzz_process *p)
 		MADV_RANDOM, MADV_NORMAL,
 	};
 	size_t which = mfuzz_pick(p, KTAP_COUNT(advice));
-	struct morsel_range r = pick_pages(p, 1024);
+	struct morsel_range r = mfuzz_pages(p, 1024);
 
 	/* Of a morsel, as its mappings, only as a whole. */
 	if (advice[which] == MADV_RANDOM || advice[which] == MADV_NORMAL)
 		r = (struct morsel_range){ 0, p->layout->size };
-	result(p, madvise(p->map + r.offset, r.length, advice[which]));
+	mfuzz_result(p, madvise(p->map + r.offset, r.length, advice[which]));
 }
 
 void mfuzz_map(struct mfuzz_process *p)
@@ -269,7 +269,7 @@ static void op_second(struct mfuzz_process *p)
 {
 	size_t size = p->layout->size;
 	char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, p->fd, 0);
-	struct morsel_range r = pick_pages(p, 64);
+	struct morsel_range r = mfuzz_pages(p, 64);
 
 	ENSURE(map != MAP_FAILED, "mmap: %m");
 	p->record->value = fuzz_sum(map + r.offset, r.length / sizeof(uint64_t),
@@ -282,7 +282,7 @@ static void op_second(struct mfuzz_process *p)
 /* A child has the mapping, and writes by it; the parent reads that. */
 static void op_fork(struct mfuzz_process *p)
 {
-	struct morsel_range r = pick_pages(p, MOST_PAGES);
+	struct morsel_range r = mfuzz_pages(p, MOST_PAGES);
 	uint64_t at, seed = mfuzz_random(p);
 	int status;
 	pid_t pid;
@@ -310,7 +310,7 @@ static void op_pipe(struct mfuzz_process *p)
 	long n;
 
 	n = write(p->ends[1], p->map + r.offset, r.length);
-	result(p, n);
+	mfuzz_result(p, n);
 	if (n <= 0)
 		return;
 	if (mfuzz_pick(p, 2)) {
@@ -318,10 +318,10 @@ static void op_pipe(struct mfuzz_process *p)
 		sum_buffer(p, (size_t)n);
 		return;
 	}
-	r = pick_pages(p, 1);
+	r = mfuzz_pages(p, 1);
 	if (n > (long)r.length)
 		n = (long)r.length;
-	result(p, read(p->ends[0], p->map + r.offset, (size_t)n));
+	mfuzz_result(p, read(p->ends[0], p->map + r.offset, (size_t)n));
 	/* What is left of it. */
 	fcntl(p->ends[0], F_SETFL, O_NONBLOCK);
 	while (read(p->ends[0], buffer, sizeof(buffer)) > 0)
@@ -332,14 +332,14 @@ static void op_pipe(struct mfuzz_process *p)
 /* The device reads from its pages and writes to them: they are pinned. */
 static void op_direct(struct mfuzz_process *p)
 {
-	struct morsel_range r = pick_pages(p, MOST_PAGES);
+	struct morsel_range r = mfuzz_pages(p, MOST_PAGES);
 
 	if (mfuzz_pick(p, 2)) {
-		result(p, pwrite(p->disk, p->map + r.offset, r.length, 0));
+		mfuzz_result(p, pwrite(p->disk, p->map + r.offset, r.length, 0));
 		return;
 	}
 	/* There are always so many in the file. */
-	result(p, pread(p->disk, p->map + r.offset, r.length, 0));
+	mfuzz_result(p, pread(p->disk, p->map + r.offset, r.length, 0));
 }
 
 /* As a debugger does it. */
@@ -353,11 +353,11 @@ static void op_remote(struct mfuzz_process *p)
 	there.iov_base = p->map + r.offset;
 	if (mfuzz_pick(p, 2)) {
 		fill_buffer(p, r.length);
-		result(p, process_vm_writev(getpid(), &here, 1, &there, 1, 0));
+		mfuzz_result(p, process_vm_writev(getpid(), &here, 1, &there, 1, 0));
 		return;
 	}
 	memset(buffer, 0, r.length);
-	result(p, process_vm_readv(getpid(), &here, 1, &there, 1, 0));
+	mfuzz_result(p, process_vm_readv(getpid(), &here, 1, &there, 1, 0));
 	sum_buffer(p, r.length);
 }
 
@@ -368,16 +368,16 @@ static void op_forced(struct mfuzz_process *p)
 	struct morsel_range r = pick_bytes(p, 4);
 
 	fill_buffer(p, r.length);
-	result(p, pwrite(fd, buffer, r.length, (off_t)(uintptr_t)p->map + (off_t)r.offset));
+	mfuzz_result(p, pwrite(fd, buffer, r.length, (off_t)(uintptr_t)p->map + (off_t)r.offset));
 	close(fd);
 }
 
 static void op_sync(struct mfuzz_process *p)
 {
-	struct morsel_range r = pick_pages(p, 1024);
+	struct morsel_range r = mfuzz_pages(p, 1024);
 
-	result(p, mfuzz_pick(p, 2) ? fsync(p->fd) :
-	       msync(p->map + r.offset, r.length, MS_SYNC));
+	mfuzz_result(p, mfuzz_pick(p, 2) ? fsync(p->fd) :
+		     msync(p->map + r.offset, r.length, MS_SYNC));
 }
 
 /* Pages of zeroes go, and nothing else; see morsel_steal.c. */
@@ -414,6 +414,10 @@ static const struct {
 	{ "/proc/self/mem", op_forced, 1 },
 	{ "sync", op_sync, 1 },
 	{ "memory is short", op_press, 1 },
+	{ "copy", mfuzz_copy, 1 },
+	{ "read the copy", mfuzz_copy_read, 3 },
+	{ "write to the copy", mfuzz_copy_write, 3 },
+	{ "punch a hole in the copy", mfuzz_copy_punch, 2 },
 };
 
 #define CLEARS	(KTAP_COUNT(operations) + 1)
@@ -464,12 +468,12 @@ void mfuzz_clear(struct mfuzz_process *p)
 	case 0:
 		keep = 1 + mfuzz_pick(p, units - 1);
 		p->record->offset = keep * p->layout->unit;
-		result(p, ftruncate(p->fd, (off_t)(keep * p->layout->unit)));
-		result(p, ftruncate(p->fd, (off_t)size));
+		mfuzz_result(p, ftruncate(p->fd, (off_t)(keep * p->layout->unit)));
+		mfuzz_result(p, ftruncate(p->fd, (off_t)size));
 		break;
 	case 1:
 		p->record->length = size;
-		result(p, depopulate(p, &all, 1, MORSEL_ASYNC));
+		mfuzz_result(p, depopulate(p, &all, 1, MORSEL_ASYNC));
 		break;
 	}
 }

@@ -483,8 +483,7 @@ static void stress_process(int fd, size_t size, unsigned int seed)
 
 static void stress_of(size_t unit)
 {
-	const char *limit = getenv("CEASEFIRE_TEST_SECONDS");
-	double end = seconds() + (limit ? atof(limit) : 15);
+	double end = seconds_until_end(15);
 	size_t size = unit == UNIT ? STRESS_PAGES * PAGE : unit;
 	int fd = morsel_make_of(size, unit), i, status;
 	unsigned int seed = 1;

@@ -171,6 +171,47 @@ static void of_others(void)
 	give_back(frame);
 }
 
+/* Its copies lead to the same page, by the same table or by one of their own. */
+static void of_copies(void)
+{
+	long before = morsel_sysfs("pages");
+	int copies[2], i;
+	uint64_t frame;
+	char *q[2];
+
+	start();
+	for (i = 0; i < 2; i++) {
+		copies[i] = morsel_copy(morsel);
+		q[i] = mmap(NULL, GIB, PROT_READ | PROT_WRITE, MAP_SHARED,
+			    copies[i], 0);
+		ENSURE(q[i] != MAP_FAILED, "mmap: %m");
+		ENSURE(probe_read(q[i] + AT * PAGE) == OWN, "other data");
+	}
+	/* The second has a table of its own. */
+	ENSURE(probe_write(q[1], OWN), "it cannot be written to");
+	frame = break_page(AT);
+	for (i = 0; i < 2; i++) {
+		ENSURE(probe_read(q[i] + AT * PAGE) == FAULTED,
+		       "copy %d still has it", i);
+		ENSURE(probe_read(q[i] + (AT + 1) * PAGE) == OWN,
+		       "copy %d has lost another page", i);
+		ENSURE(!morsel_depopulate(copies[i], AT * PAGE, PAGE),
+		       "depopulate");
+		ENSURE(probe_write(q[i] + AT * PAGE, OWN), "no new page");
+	}
+	ENSURE(probe_read(p + AT * PAGE) == FAULTED, "the origin has another page");
+	for (i = 0; i < 2; i++) {
+		MUST(munmap(q[i], GIB));
+		close(copies[i]);
+	}
+	close(morsel);
+	MUST(munmap(p, GIB));
+	sleep_ms(100);
+	ENSURE(morsel_sysfs("pages") == before, "%ld pages are left",
+	       morsel_sysfs("pages") - before);
+	give_back(frame);
+}
+
 /* All is counted and paid for as before, and the block that it was in goes without it. */
 static void goes_with_the_rest(void)
 {
@@ -338,6 +379,7 @@ int main(int argc, char **argv)
 		{ "goes", goes, 0 },
 		{ "told", told, 0 },
 		{ "of_others", of_others, 0 },
+		{ "of_copies", of_copies, 0 },
 		{ "goes_with_the_rest", goes_with_the_rest, 0 },
 		{ "that_waits", that_waits, 0 },
 		{ "unmounted", unmounted, 0 },

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -43,6 +44,15 @@ int morsel_make_lazy(uint64_t size, uint64_t unit)
 int morsel_make(uint64_t size)
 {
 	return morsel_make_of(size, 0);
+}
+
+int morsel_copy(int fd)
+{
+	int copy = memfd_create("copy", MFD_MORSEL | MFD_CLOEXEC);
+
+	ENSURE(copy >= 0, "memfd_create: %m");
+	ENSURE(!ioctl(copy, FICLONE, fd), "FICLONE: %m");
+	return copy;
 }
 
 int morsel_reader(int fd)

@@ -42,6 +42,8 @@ int morsel_give_up(int fd, uint64_t offset, uint64_t length);
  * of everything there. The page at the offset goes.
  */
 void morsel_epoch_waits(int fd, uint64_t offset);
+/* A copy of it as it is now, by FICLONE. */
+int morsel_copy(int fd);
 int morsel_vector(int fd, unsigned long request,
 		  const struct morsel_range *ranges, unsigned int nr,
 		  uint64_t *done);
