@@ -33,6 +33,7 @@ enum morsel_call {
 	MORSEL_CALL_STAT,
 	MORSEL_CALL_DESTROY,
 	MORSEL_CALL_OPEN,
+	MORSEL_CALL_COPY,
 };
 
 /* How a morsel is laid out; all 0 is what fits most. */
@@ -100,6 +101,34 @@ int morsel_create_at(const char *path, mode_t mode, uint64_t size,
  * flags; and what open(2) says.
  */
 int morsel_open(const char *path, int flags);
+
+/**
+ * morsel_copy() - make a copy of a morsel as it is now
+ * @fd: the morsel; a descriptor that reads is enough
+ * @name: of the copy, as morsel_create()
+ *
+ * Both share their memory until one of them is written to, page by page, by whomever. So it takes
+ * next to no time and memory, and what threads write meanwhile is in the copy or not: never a later
+ * write without an earlier one. Memory that is shared is counted and paid for by who has made it.
+ *
+ * Return: a descriptor that is closed by exec, or -1. EINVAL: it has no size, or is no morsel;
+ * EOPNOTSUPP: its layout is lazy; EXDEV: it has a name, see morsel_copy_at(); ENODEV: it was
+ * destroyed; ENOMEM: there is no memory, or a limit is reached.
+ */
+int morsel_copy(int fd, const char *name);
+
+/**
+ * morsel_copy_at() - the same, and the copy has a name
+ * @fd: a morsel of the same file system
+ * @path: as morsel_create_at()
+ * @mode: as morsel_create_at()
+ *
+ * If this fails there is no such name.
+ *
+ * Return: as morsel_copy() and morsel_create_at(). EXDEV: it is in another file system, or has no
+ * name. Words: MORSEL_CALL_COPY.
+ */
+int morsel_copy_at(int fd, const char *path, mode_t mode);
 
 /**
  * morsel_map() - map a whole morsel

@@ -100,6 +100,26 @@ public:
 		return object(fd);
 	}
 
+	/** copy() - another one that has what this has now, see morsel_copy(). */
+	object copy(const std::string &name) const
+	{
+		int made = ::morsel_copy(fd_, name.c_str());
+
+		if (made < 0)
+			fail(MORSEL_CALL_COPY);
+		return object(made);
+	}
+
+	/** copy_at() - the same with a name, see morsel_copy_at(). */
+	object copy_at(const std::string &path, mode_t mode) const
+	{
+		int made = ::morsel_copy_at(fd_, path.c_str(), mode);
+
+		if (made < 0)
+			fail(MORSEL_CALL_COPY);
+		return object(made);
+	}
+
 	/** Take over a descriptor that came from somewhere else. */
 	explicit object(int fd) noexcept : fd_(fd) {}
 	object(object &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

@@ -18,10 +18,10 @@ static const struct message {
 	int err;
 	const char *text;
 } messages[] = {
-	{ BIT(CREATE), ENOSYS,
+	{ BIT(CREATE) | BIT(COPY), ENOSYS,
 	  "this kernel has no morsels: boot one with the patch of ceasefire and CONFIG_CEASEFIRE_MORSEL, "
 	  "and see what `ceasefire doctor` says" },
-	{ BIT(CREATE), EPERM,
+	{ BIT(CREATE) | BIT(COPY), EPERM,
 	  "the administrator does not allow morsels: see /sys/kernel/mm/ceasefire/morsel/enabled" },
 	{ BIT(CREATE), EINVAL,
 	  "there is no such unit, or the name is too long: take 2 MiB, 1 GiB or 512 GiB, an address "
@@ -36,11 +36,24 @@ static const struct message {
 	{ BIT(OPEN), EINVAL,
 	  "it is no morsel, or there is no such unit or flag: give a path in a file system of morsels, as "
 	  "made by `mount -t morsel morsel DIR`" },
-	{ BIT(OPEN), EACCES,
+	{ BIT(COPY), EINVAL,
+	  "it is no morsel, or has no size, or the path is among other files: give a morsel of more than 0 "
+	  "bytes, and a path in its own file system" },
+	{ BIT(COPY), EOPNOTSUPP,
+	  "one that may be depopulated lazily cannot be copied: make it without a lazy layout" },
+	{ BIT(COPY), EXDEV,
+	  "both are not in one file system of morsels: take morsel_copy_at() for one that has a name, and "
+	  "morsel_copy() for one that has none" },
+	{ BIT(COPY), ENODEV,
+	  "the morsel was destroyed: there is nothing to copy" },
+	{ BIT(COPY), ENOMEM,
+	  "there is no memory, or a limit is reached: raise memory.max of the control group or "
+	  "/sys/kernel/mm/ceasefire/morsel/limit" },
+	{ BIT(OPEN) | BIT(COPY), EACCES,
 	  "it, or its folder, is somebody else's: open it for reading only, or have the owner change the mode" },
-	{ BIT(OPEN), EEXIST,
+	{ BIT(OPEN) | BIT(COPY), EEXIST,
 	  "there is something with this name: open it, or remove it first" },
-	{ BIT(OPEN), ENOENT,
+	{ BIT(OPEN) | BIT(COPY), ENOENT,
 	  "there is no such morsel or folder: see where `mount -t morsel` has put them" },
 	{ BIT(OPEN), EFBIG,
 	  "a morsel has at most 511 units: take a larger unit, or none, and the kernel chooses" },

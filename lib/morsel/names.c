@@ -2,7 +2,7 @@
 /*
  * names.c - morsels that have a name in a file system
  *
- * What: morsel_create_at() and morsel_open() of morsel.h.
+ * What: morsel_create_at(), morsel_copy_at() and morsel_open() of morsel.h.
  * Who:  programs that link with libmorsel.
  *
  * A morsel gets its name when it is ready: nobody finds one without a size, and of one that
@@ -50,23 +50,43 @@ static int make_in(const char *path, mode_t mode)
 	return fd;
 }
 
-int morsel_create_at(const char *path, mode_t mode, uint64_t size,
-		     const struct morsel_layout *layout)
+/* The same, unless there is something with the name that it is to have. */
+static int make_for(const char *path, mode_t mode)
 {
-	char link[40];
-	int fd;
-
 	if (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW))
 		return failed(-1, EEXIST);
-	fd = make_in(path, mode);
-	if (fd < 0)
-		return -1;
-	if (morsel_lay_out(fd, size, layout))
-		return failed(fd, errno);
+	return make_in(path, mode);
+}
+
+static int name_it(int fd, const char *path)
+{
+	char link[40];
+
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
 		return failed(fd, errno);
 	return fd;
+}
+
+int morsel_create_at(const char *path, mode_t mode, uint64_t size,
+		     const struct morsel_layout *layout)
+{
+	int fd = make_for(path, mode);
+
+	if (fd < 0)
+		return -1;
+	if (morsel_lay_out(fd, size, layout))
+		return failed(fd, errno);
+	return name_it(fd, path);
+}
+
+int morsel_copy_at(int fd, const char *path, mode_t mode)
+{
+	int copy = make_for(path, mode);
+
+	if (copy >= 0)
+		copy = morsel_become_copy(copy, fd);
+	return copy < 0 ? -1 : name_it(copy, path);
 }
 
 int morsel_open(const char *path, int flags)

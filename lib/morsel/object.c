@@ -2,7 +2,7 @@
 /*
  * object.c - morsels are made, mapped, and asked what they have
  *
- * What: morsel_supported(), _create(), _map(), _unmap(), _destroy(), _stat() of
+ * What: morsel_supported(), _create(), _copy(), _map(), _unmap(), _destroy(), _stat() of
  *       morsel.h.
  * Who:  programs that link with libmorsel.
  */
@@ -10,6 +10,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -83,6 +84,26 @@ int morsel_create(const char *name, uint64_t size,
 	close(fd);
 	errno = err;
 	return -1;
+}
+
+int morsel_become_copy(int fd, int origin)
+{
+	int err;
+
+	if (!ioctl(fd, FICLONE, origin))
+		return fd;
+	/* Of files that know no such request; in other file systems it is EXDEV. */
+	err = errno == ENOTTY ? EINVAL : errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+int morsel_copy(int fd, const char *name)
+{
+	int copy = make(name);
+
+	return copy < 0 ? copy : morsel_become_copy(copy, fd);
 }
 
 int morsel_map(int fd, int prot, struct morsel_mapping *mapping)

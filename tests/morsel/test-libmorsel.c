@@ -65,6 +65,8 @@ static void no_names(void)
 	fails(morsel_open(path, O_RDWR), MORSEL_CALL_OPEN, ENOENT, "no such morsel", "open: nothing");
 	fails(morsel_create_at(path, 0600, MIB, NULL), MORSEL_CALL_OPEN, EINVAL,
 	      "mount -t morsel", "create_at: among other files");
+	fails(morsel_copy_at(0, path, 0600), MORSEL_CALL_COPY, EINVAL, "its own file system",
+	      "copy_at: among other files");
 	report(rmdir(folder) == 0, "create_at: nothing is left");
 }
 
@@ -80,6 +82,7 @@ static void without(void)
 	report(!morsel_supported() && errno == EDOM, "morsels are not supported");
 	fails(morsel_create("a", MIB, NULL), MORSEL_CALL_CREATE, ENOSYS, "boot one",
 	      "create: a kernel without");
+	fails(morsel_copy(fd, "a"), MORSEL_CALL_COPY, ENOSYS, "boot one", "copy: a kernel without");
 	fails(morsel_map(fd, PROT_READ, &mapping), MORSEL_CALL_MAP, EINVAL, "no morsel",
 	      "map: another file");
 	fails(morsel_stat(fd, &stat), MORSEL_CALL_STAT, EINVAL, "no morsel", "stat: another file");
@@ -241,9 +244,44 @@ static void destroyed(void)
 	close(fd);
 }
 
+static void copied(void)
+{
+	const struct morsel_layout lazy = { .lazy = true };
+	struct morsel_mapping one, other;
+	struct morsel_stat stat;
+	int fd = morsel_create("origin", 1024 * MIB, NULL), copy, empty;
+
+	if (morsel_map(fd, PROT_READ | PROT_WRITE, &one))
+		abort();
+	((volatile char *)one.at)[0] = 7;
+	((volatile char *)one.at)[PAGE] = 7;
+	copy = morsel_copy(fd, "copy");
+	report(copy >= 0 && fcntl(copy, F_GETFD) == FD_CLOEXEC, "copy");
+	report(morsel_map(copy, PROT_READ | PROT_WRITE, &other) == 0 && other.length == one.length &&
+	       ((char *)other.at)[0] == 7, "copy: it has what there was");
+	((volatile char *)one.at)[0] = 8;
+	((volatile char *)other.at)[PAGE] = 9;
+	report(((char *)other.at)[0] == 7 && ((char *)one.at)[PAGE] == 7 &&
+	       ((char *)one.at)[0] == 8 && ((char *)other.at)[PAGE] == 9,
+	       "copy: each keeps what is written to it");
+	report(morsel_stat(copy, &stat) == 0 && stat.pages == 1, "copy: it has a page of its own");
+	close(copy);
+	empty = morsel_create("empty", 0, NULL);
+	fails(morsel_copy(empty, "a"), MORSEL_CALL_COPY, EINVAL, "no size", "copy: nothing");
+	close(empty);
+	empty = morsel_create("lazy", MIB, &lazy);
+	fails(morsel_copy(empty, "a"), MORSEL_CALL_COPY, EOPNOTSUPP, "lazily", "copy: a lazy one");
+	close(empty);
+	fails(morsel_copy(0, "a"), MORSEL_CALL_COPY, EXDEV, "one file system", "copy: another file");
+	if (morsel_destroy(fd, MORSEL_FORCE))
+		abort();
+	fails(morsel_copy(fd, "a"), MORSEL_CALL_COPY, ENODEV, "destroyed", "copy: destroyed");
+	close(fd);
+}
+
 static void names(void)
 {
-	static const char path[] = "/mnt/pool";
+	static const char path[] = "/mnt/pool", second[] = "/mnt/second";
 	struct morsel_layout layout = { .unit = 3 * MIB };
 	struct morsel_mapping mapping;
 	struct morsel_stat stat;
@@ -272,8 +310,21 @@ static void names(void)
 	      "for writing", "map: writable, of one that is open for reading");
 	fails(morsel_destroy(fd, MORSEL_FORCE), MORSEL_CALL_DESTROY, EPERM, "only reads",
 	      "destroy: by a descriptor that reads");
+	fails(morsel_copy(fd, "a"), MORSEL_CALL_COPY, EXDEV, "has a name", "copy: one with a name");
+	fails(morsel_copy_at(fd, path, 0600), MORSEL_CALL_COPY, EEXIST, "remove it", "copy_at: itself");
+	close(morsel_copy_at(fd, second, 0600));
 	close(fd);
-	report(unlink(path) == 0 && umount("/mnt") == 0, "it is removed");
+	fd = morsel_open(second, O_RDWR);
+	report(morsel_map(fd, PROT_READ | PROT_WRITE, &mapping) == 0 &&
+	       ((char *)mapping.at)[MIB] == 7, "copy_at: it has what there was");
+	morsel_unmap(&mapping);
+	close(fd);
+	fd = morsel_create("unnamed", MIB, NULL);
+	fails(morsel_copy_at(fd, "/mnt/third", 0600), MORSEL_CALL_COPY, EXDEV, "has none",
+	      "copy_at: one without a name");
+	report(access("/mnt/third", F_OK) < 0, "copy_at: nothing is left of it");
+	close(fd);
+	report(unlink(path) == 0 && unlink(second) == 0 && umount("/mnt") == 0, "it is removed");
 }
 
 static void all(void)
@@ -305,6 +356,7 @@ static void all(void)
 	vectors();
 	lazily();
 	destroyed();
+	copied();
 	no_names();
 	names();
 }

@@ -49,6 +49,17 @@ static void all()
 		report(other.stat().mappings == 1, "a mapping that was moved is one");
 		other.depopulate({ { 0, page } });
 		report(moved.data()[0] == std::byte{ 0 }, "ranges are depopulated");
+		{
+			morsel::object copy = other.copy("copy");
+			morsel::mapping its = copy.map();
+
+			moved.data()[0] = std::byte{ 5 };
+			its.data()[page] = std::byte{ 6 };
+			report(its.data()[0] == std::byte{ 0 } && moved.data()[page] == std::byte{ 0 },
+			       "an object is copied");
+			fails([&] { other.copy_at("/nosuch/copy", 0600); }, ENOENT, "no such morsel",
+			      "a copy in a folder that is not there");
+		}
 		fails([&] { other.depopulate_lazy({ { 0, page } }); }, EINVAL, "",
 		      "an object that is not lazy");
 		fails([&] { other.populate({ { 64 << 20, page } }); }, EINVAL, "behind the morsel",
