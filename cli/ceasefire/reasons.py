@@ -278,6 +278,9 @@ NAMES = {
     "abis_cleaned": "entries that were flushed for and stayed",
     "morsel_steal": "pages of zeroes taken from morsels when memory was short",
     "morsel_steal_table": "page tables without a page taken from them",
+    "morsel_copy": "copies of morsels",
+    "morsel_copy_table": "page tables that a copy or its origin got for itself",
+    "morsel_copy_page": "pages that a copy or its origin got for itself",
 }
 
 

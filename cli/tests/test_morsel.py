@@ -178,7 +178,11 @@ def test_ranges() -> None:
         (["create", "--mode", "660", "pool", "64M", "--", "true"], 2, "no path, so no mode"),
         (["populate", "0:0"], 1, "no descriptor 0"),
         (["stat", "x"], 2, "PID:FD"),
-        (["copy"], 2, "invalid choice"),
+        (["clone"], 2, "invalid choice"),
+        (["copy", "1:2"], 2, "NAME"),
+        (["copy", "0:0", "pool"], 2, "ceasefire morsel copy 4711:3 pool -- ./report"),
+        (["copy", "0:0", "pool", "--", "true"], 1, "no descriptor 0"),
+        (["copy", "--mode", "660", "0:0", "pool", "--", "true"], 2, "no path, so no mode"),
         ([], 2, "WHAT"),
     ],
 )

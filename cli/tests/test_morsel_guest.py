@@ -30,6 +30,13 @@ $C create --lazy --populate easy 4M -- sh -c '
   cat /run/easy | sed s/^/lazy:/; echo "lazily $?"
   sed -n "s/morsel_lazy_pages/given up/p" /proc/vmstat
 '
+$C create pool 4M -- sh -c 'printf before 1<>/proc/$$/fd/$MORSEL_FD; O=$$ F=$MORSEL_FD
+  $C copy $$:$MORSEL_FD copy -- sh -c "
+    printf behind 1<>/proc/$O/fd/$F
+    head -c 6 /proc/\$\$/fd/\$MORSEL_FD | sed s/^/copied:/
+    $C stat --json \$\$:\$MORSEL_FD | sed s/^/copy:/"
+  head -c 6 /proc/$$/fd/$MORSEL_FD | sed s/^/origin:/'
+echo; $C create --lazy easy 4M -- sh -c '$C copy $$:$MORSEL_FD x -- true; echo "copy lazy $?"'
 $C create --populate strict 4M -- sh -c '$C depopulate --lazy $$:$MORSEL_FD 0:1M; echo "strict $?"'
 $C create pool 1024M --unit 2M -- true; echo "option behind $?"
 $C create --unit 2M pool 1024M -- true; echo "units $?"
@@ -45,7 +52,11 @@ sh -c "exec 9<>$P; $C list --json; $C stat --json $P; true"
 $C create $P 4M; echo "exists $?"
 $C create --unit 2M $P.large 2G; echo "large $?"
 ls /run/morsels
-$C destroy $P; rm $P; $C list
+$C copy --mode 600 $P $P.before; echo "copied $?"; stat -c 'copy %a %s' $P.before
+$C stat --json $P.before | sed s/^/copy:/
+$C copy $P $P.before; echo "copied again $?"
+$C copy $P other -- true; echo "other place $?"
+$C destroy $P; rm $P $P.before; $C list
 umount /run/morsels; echo "unmounted $?"
 """
 
@@ -79,6 +90,22 @@ def test_memory_is_given_up_where_that_is_allowed(lines: list[str]) -> None:
     assert easy["memory"] - easy["pool"] == 3 << 20 and "lazily 0" in lines
     assert "given up 256" in lines
     assert "does not allow --lazy" in lines[lines.index("strict 1") - 1]
+
+
+def test_a_copy_is_what_there_was(lines: list[str]) -> None:
+    # head prints no end of line.
+    assert any("copied:before" in line for line in lines)
+    assert any("origin:behind" in line for line in lines)
+    copy, named = [
+        json.loads(text) for line in lines for _, _, text in [line.partition("copy:")] if text
+    ]
+    # A page is its own since the origin was written to; or the origin's is.
+    assert copy["name"] == "copy" and copy["size"] == 4 << 20 and copy["memory"] <= 4096
+    assert "copied 0" in lines and f"copy 600 {4 << 20}" in lines
+    assert named["name"] == "/run/morsels/pool.before" and not named["memory"]
+    assert "something with this name" in lines[lines.index("copied again 1") - 1]
+    assert "allows --lazy cannot be copied" in lines[lines.index("copy lazy 1") - 1]
+    assert "different file systems" in lines[lines.index("other place 1") - 1]
 
 
 def test_what_cannot_be_is_one_line(lines: list[str]) -> None:

@@ -55,6 +55,9 @@ _NAMES = {
     "morsel_lazy_pages": ("", "Pages of morsels that were given up without a flush"),
     "morsel_steal": ("", "Pages of zeroes that were taken from morsels when memory was short"),
     "morsel_steal_table": ("", "Page tables without a page that were taken from them"),
+    "morsel_copy": ("", "Copies of morsels that were made"),
+    "morsel_copy_table": ("", "Page tables that a copy or its origin got for itself"),
+    "morsel_copy_page": ("", "Pages that a copy or its origin got for itself"),
 }
 
 # A flush that was skipped is a debt; these are flushes that paid for all debts of a process.

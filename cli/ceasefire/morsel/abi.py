@@ -9,7 +9,7 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -20,12 +20,13 @@ _MFD_MORSEL = 0x800000
 _RANGES_MAX = 1024
 _UNITS_MAX = 511
 # _IOW(0xCF, 1, 24 bytes), _IOR(0xCF, 2, STAT), _IOWR(0xCF, 3 and 4, 24 bytes),
-# _IOW(0xCF, 5, 4 bytes)
+# _IOW(0xCF, 5, 4 bytes); _IOW(0x94, 9, 4 bytes)
 _GEOMETRY = 0x4018CF01
 _STAT = 0x8040CF02
 _POPULATE = 0xC018CF03
 _DEPOPULATE = 0xC018CF04
 _DESTROY = 0x4004CF05
+_FICLONE = 0x40049409
 _FORCE = 1
 _ASYNC = 2
 _LAZY = 4
@@ -46,6 +47,12 @@ _WORDS = {
     errno.ENOMEM: "there is no memory, or a limit is reached",
     errno.EOPNOTSUPP: "this machine cannot have such morsels",
 }
+_COPY_WORDS = {
+    **_WORDS,
+    errno.EINVAL: "it has no size, so there is nothing to copy",
+    errno.EXDEV: "they are in different file systems: one without a path has copies without a path",
+    errno.EOPNOTSUPP: "one that allows --lazy cannot be copied",
+}
 
 
 @dataclass(frozen=True)
@@ -62,18 +69,41 @@ def create(name: str, size: int, unit: int | None, *, lazy: bool = False) -> int
     unit: in bytes, one of UNITS; None: the smallest that suffices.
     lazy: memory may be taken away without a flush.
     """
-    try:
-        fd = os.memfd_create(name, _MFD_CLOEXEC | _MFD_MORSEL)
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            raise Unsupported("this kernel has no morsels: see `ceasefire doctor`") from None
-        _fail(error)
+    fd = _new(name)
     try:
         lay_out(fd, size, unit, lazy=lazy)
     except Failure:
         os.close(fd)
         raise
     return fd
+
+
+def copy_of(origin: int, name: str) -> int:
+    """Make a copy of a morsel that has no path and return its descriptor, which exec closes."""
+    fd = _new(name)
+    try:
+        become_copy(fd, origin)
+    except Failure:
+        os.close(fd)
+        raise
+    return fd
+
+
+def become_copy(fd: int, origin: int) -> None:
+    """Make of a new morsel, which has no size yet, a copy of another one as it is now."""
+    try:
+        fcntl.ioctl(fd, _FICLONE, origin)
+    except OSError as error:
+        _fail(error, words=_COPY_WORDS)
+
+
+def _new(name: str) -> int:
+    try:
+        return os.memfd_create(name, _MFD_CLOEXEC | _MFD_MORSEL)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise Unsupported("this kernel has no morsels: see `ceasefire doctor`") from None
+        _fail(error)
 
 
 def lay_out(fd: int, size: int, unit: int | None, *, lazy: bool = False) -> None:
@@ -138,6 +168,6 @@ def _for_ranges(fd: int, request: int, ranges: Sequence[Range], flags: int = 0) 
             _fail(error, f" ({done} of {len(ranges)} ranges are done)")
 
 
-def _fail(error: OSError, more: str = "") -> NoReturn:
+def _fail(error: OSError, more: str = "", words: Mapping[int, str] = _WORDS) -> NoReturn:
     number = errno.EINVAL if error.errno == errno.ENOTTY else error.errno
-    raise Failure(f"{_WORDS.get(number or 0, error.strerror)}{more}") from None
+    raise Failure(f"{words.get(number or 0, error.strerror)}{more}") from None

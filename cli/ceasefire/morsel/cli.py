@@ -3,8 +3,9 @@
 
 A morsel is named by a process and its descriptor, PID:FD, as `list` shows them, or by its path if
 it has one. create runs a command that has a new one open; its number is in MORSEL_FD. With a path
-in a file system of morsels it makes one that stays, and needs no command. populate makes memory
-where there is none, depopulate takes it away from all who use it, destroy for good. RANGE is
+in a file system of morsels it makes one that stays, and needs no command. copy does the same with
+what another one has at this moment; memory is shared until one of both writes. populate makes
+memory where there is none, depopulate takes it away from all who use it, destroy for good. RANGE is
 OFFSET:LENGTH in bytes or with K, M, G, T behind; without one it is all of it.
 """
 
@@ -129,10 +130,22 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--populate", action="store_true", help="make all of its memory at once")
     parser.add_argument("--lazy", action="store_true", help="allow `depopulate --lazy`")
+    _add_mode(parser)
+
+
+def _add_mode(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode", metavar="OCTAL", help="who may use one that has a path (default: 600)"
     )
     add_command(parser)
+
+
+def _add_copy(parser: argparse.ArgumentParser) -> None:
+    _add_one(parser)
+    parser.add_argument(
+        "name", metavar="NAME", help="of the copy, as in create: with a path if MORSEL has one"
+    )
+    _add_mode(parser)
 
 
 def list_main(args: argparse.Namespace) -> int:
@@ -181,23 +194,37 @@ def mode_of(text: str) -> int:
 
 def create_main(args: argparse.Namespace) -> int:
     """Make a morsel, and become the command if there is one."""
-    stays = names.is_path(args.name)
-    command = command_of(args, "ceasefire morsel create pool 1G -- ./server", optional=stays)
-    if command and command[0].startswith("-"):
-        raise UsageError(f"{command[0]} stands behind the size: options come before the name")
-    if args.mode is not None and not stays:
-        raise UsageError(f"{args.name} has no path, so no mode: write it like /run/morsel/pool")
-    mode = mode_of(args.mode or "600")
+    mode, command = _mode_and_command(args, "ceasefire morsel create pool 1G -- ./server")
     unit = None if args.unit is None else bytes_of(args.unit)
     if unit is not None and unit not in abi.UNITS:
         raise UsageError(f"--unit {args.unit}: it is 2M, 1G or 512G")
     size = bytes_of(args.size)
     if not size:
         raise UsageError("a morsel of 0 bytes is of no use: give a size like 64M")
-    if command and stays and shutil.which(command[0]) is None:
+    return _become(args, command, lambda: _create(args, size, unit, mode))
+
+
+def copy_main(args: argparse.Namespace) -> int:
+    """Make a copy of a morsel, and become the command if there is one."""
+    mode, command = _mode_and_command(args, "ceasefire morsel copy 4711:3 pool -- ./report")
+    return _become(args, command, lambda: _copy(args, mode))
+
+
+def _mode_and_command(args: argparse.Namespace, example: str) -> tuple[int, list[str]]:
+    stays = names.is_path(args.name)
+    command = command_of(args, example, optional=stays)
+    if command and command[0].startswith("-"):
+        raise UsageError(f"{command[0]} stands too late: options come before the name")
+    if args.mode is not None and not stays:
+        raise UsageError(f"{args.name} has no path, so no mode: write it like /run/morsel/pool")
+    return mode_of(args.mode or "600"), command
+
+
+def _become(args: argparse.Namespace, command: list[str], make: Callable[[], int]) -> int:
+    if command and names.is_path(args.name) and shutil.which(command[0]) is None:
         progress(f"ceasefire morsel: {command[0]}: command not found")
         return EXIT_NOT_FOUND
-    fd = _create(args, size, unit, mode)
+    fd = make()
     if not command:
         os.close(fd)
         return 0
@@ -217,7 +244,8 @@ def _create(args: argparse.Namespace, size: int, unit: int | None, mode: int) ->
     """Make the morsel; it gets its name when it has all of its memory."""
     stays = names.is_path(args.name)
     if stays:
-        fd = names.create(args.name, size, unit, mode, lazy=args.lazy)
+        fd = names.create(args.name, mode)
+        abi.lay_out(fd, size, unit, lazy=args.lazy)
     else:
         fd = abi.create(args.name, size, unit, lazy=args.lazy)
     if args.populate:
@@ -225,6 +253,20 @@ def _create(args: argparse.Namespace, size: int, unit: int | None, mode: int) ->
     if stays:
         names.name(fd, args.name)
     return fd
+
+
+def _copy(args: argparse.Namespace, mode: int) -> int:
+    """Make the copy; it gets its name when it is one."""
+    origin = objects.opened(args.morsel, flags=os.O_RDONLY)
+    try:
+        if not names.is_path(args.name):
+            return abi.copy_of(origin, args.name)
+        fd = names.create(args.name, mode)
+        abi.become_copy(fd, origin)
+        names.name(fd, args.name)
+        return fd
+    finally:
+        os.close(origin)
 
 
 def populate_main(args: argparse.Namespace) -> int:
@@ -260,6 +302,7 @@ KINDS = {
     "list": Kind(_add_json, list_main, "all morsels that processes have open, or with a name"),
     "stat": Kind(_add_stat, stat_main, "what one has"),
     "create": Kind(_add_create, create_main, "make one, and run a command that has it open"),
+    "copy": Kind(_add_copy, copy_main, "make a copy of one, which shares its memory until a write"),
     "populate": Kind(_add_ranges, populate_main, "make memory where there is none"),
     "depopulate": Kind(_add_depopulate, depopulate_main, "take memory away from all who use it"),
     "destroy": Kind(_add_destroy, destroy_main, "take all memory away for good"),

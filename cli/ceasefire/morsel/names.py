@@ -81,11 +81,11 @@ def opened(path: str, flags: int) -> int:
     raise Failure(f"{path} is no morsel: `ceasefire morsel list` shows those there are")
 
 
-def create(path: str, size: int, unit: int | None, mode: int, *, lazy: bool = False) -> int:
+def create(path: str, mode: int) -> int:
     """Make a morsel in the folder of this path and return its descriptor, which exec closes.
 
-    It has no name before name() gives it one, so nothing is left if something fails.
-    mode: of the file, whatever the umask is. lazy: as abi.create().
+    It has no size, and no name before name() gives it one, so nothing is left if something fails.
+    mode: of the file, whatever the umask is.
     """
     _require(path)
     if os.path.lexists(path):
@@ -104,7 +104,6 @@ def create(path: str, size: int, unit: int | None, mode: int, *, lazy: bool = Fa
     if not abi.is_morsel(fd):
         os.close(fd)
         raise Failure(f"{path} is in no file system of morsels: {_HOW}")
-    abi.lay_out(fd, size, unit, lazy=lazy)
     os.fchmod(fd, mode)
     return fd
 

@@ -149,13 +149,16 @@ def one(text: str, proc: Path = PROC) -> Morsel:
     return morsel
 
 
-def opened(text: str, proc: Path = PROC) -> int:
-    """Return a descriptor of our own that writes to the morsel named as PID:FD or by a path."""
+def opened(text: str, proc: Path = PROC, *, flags: int = os.O_RDWR) -> int:
+    """Return a descriptor of our own of the morsel named as PID:FD or by a path.
+
+    flags: O_RDWR, or O_RDONLY for one that cannot be changed by it.
+    """
     if names.is_path(text):
-        return names.opened(text, os.O_RDWR)
+        return names.opened(text, flags)
     one(text, proc)
     pid, fd = holder_of(text)
     try:
-        return os.open(proc / str(pid) / "fd" / str(fd), os.O_RDWR | os.O_CLOEXEC)
+        return os.open(proc / str(pid) / "fd" / str(fd), flags | os.O_CLOEXEC)
     except OSError as error:
         raise Failure(f"{text}: {error.strerror}: use sudo") from None
