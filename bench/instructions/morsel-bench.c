@@ -11,6 +11,10 @@
  *                   and MADV_DONTNEED of anonymous memory
  *       call        one that leaves it to others to free the memory: cuts and
  *                   the flush, and nothing of what follows
+ *       copy        FICLONE of an object that has all pages, in units of 1 GiB;
+ *                   beside it fork() with as much anonymous memory
+ *       own-table,  the first write after that to 2 MiB, and to a page of them;
+ *       own-page    beside it that to a page after fork()
  *       wait        nothing but the wait that is a part of `take`
  *       What a call leaves to others (RCU, workers) belongs to it: `take` ends
  *       SETTLE_NS after the calls, when tables that were cut have been freed.
@@ -29,6 +33,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +42,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE		4096UL
@@ -319,6 +325,76 @@ static void measure_call(unsigned long size, unsigned long unit, unsigned int re
 	close(fd);
 }
 
+static void write_byte(char *at)
+{
+	*(volatile char *)at = 2;
+}
+
+/* Two writes to what is shared, a page apart: what each takes. */
+static void measure_writes(char *at, const char *variant, unsigned long size,
+			   unsigned int repeat)
+{
+	MARK();
+	write_byte(at);
+	MARK();
+	print("own-table", variant, size, 1, 0, repeat);
+	MARK();
+	write_byte(at + PAGE);
+	MARK();
+	print("own-page", variant, size, 1, 0, repeat);
+}
+
+static void measure_copy(unsigned long size, unsigned int repeat)
+{
+	struct morsel_geometry geometry = { .unit = GIB, .base = PAGE };
+	int fd = memfd_create("bench", MFD_CLOEXEC | MFD_MORSEL);
+	int copy = memfd_create("copy", MFD_CLOEXEC | MFD_MORSEL);
+	char *at;
+
+	if (fd < 0 || copy < 0 || ioctl(fd, MORSEL_IOC_GEOMETRY, &geometry) ||
+	    ftruncate(fd, (off_t)size))
+		die_errno("a morsel of %lu", size);
+	at = map(fd, GIB, MAP_SHARED);
+	for_morsel(fd, MORSEL_IOC_POPULATE, 0, size, 0);
+	write_byte(at);
+	MARK();
+	if (ioctl(copy, FICLONE, fd))
+		die_errno("FICLONE");
+	MARK();
+	print("copy", "morsel", size, 1, 0, repeat);
+	measure_writes(at, "morsel", size, repeat);
+	if (munmap(at, GIB))
+		die_errno("munmap");
+	close(copy);
+	close(fd);
+}
+
+static void measure_fork(unsigned long size, unsigned int repeat)
+{
+	char *at = map(-1, size, MAP_PRIVATE | MAP_ANONYMOUS);
+	int status;
+	pid_t pid;
+
+	if (madvise(at, size, MADV_NOHUGEPAGE) || madvise(at, size, MADV_POPULATE_WRITE))
+		die_errno("%lu bytes of anonymous memory", size);
+	/* The child does not run on this CPU before all is over. */
+	set_first(true);
+	MARK();
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	MARK();
+	if (pid < 0)
+		die_errno("fork");
+	print("copy", "fork", size, 1, 0, repeat);
+	measure_writes(at, "fork", size, repeat);
+	set_first(false);
+	if (waitpid(pid, &status, 0) != pid || status)
+		die(EXIT_FAILED, "a child ends with %#x", status);
+	if (munmap(at, size))
+		die_errno("munmap");
+}
+
 static void measure_map(unsigned long size, unsigned int repeat)
 {
 	for (int kind = MORSEL; kind <= SHM_REMOVE; kind++) {
@@ -421,8 +497,11 @@ int main(int argc, char **argv)
 				measure_call(pieces[i], 2 * MIB, repeat);
 			measure_call(pieces[i], GIB, repeat);
 			measure_take(pieces[i], repeat);
-			if (pieces[i] >= 2 * MIB)
-				measure_map(pieces[i], repeat);
+			if (pieces[i] < 2 * MIB)
+				continue;
+			measure_map(pieces[i], repeat);
+			measure_copy(pieces[i], repeat);
+			measure_fork(pieces[i], repeat);
 		}
 	}
 	return EXIT_OK;

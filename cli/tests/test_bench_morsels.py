@@ -58,6 +58,9 @@ def test_damaged_lines_are_a_failure() -> None:
         ("map", 1 << 30, {"morsel": 1, "shm": 1000}, True),
         ("map", 1 << 30, {"morsel": 1, "shm": 999}, False),
         ("map", 1 << 21, {"morsel": 1, "shm": 9}, True),
+        ("copy", 1 << 30, {"morsel": 1, "fork": 50}, True),
+        ("copy", 1 << 30, {"morsel": 1, "fork": 49}, False),
+        ("copy", 1 << 21, {"morsel": 1, "fork": 2}, True),
     ],
 )
 def test_limits(case: str, size: int, ways: dict[str, float], good: bool) -> None:

@@ -50,6 +50,7 @@ KIB = 1 << 10
 GIB = 1 << 30
 LIMITS: Mapping[str, tuple[Limit, ...]] = {
     "map": (Limit(MORSEL, "shm", 0.001, GIB, GIB),),
+    "copy": (Limit(MORSEL, "fork", 1 / 50, GIB, GIB),),
     _TAKE: (
         Limit(MORSEL, "shm-remove", 1, 4 * KIB, 4 * KIB),
         Limit(MORSEL, "shm-remove", 1 / 15, 512 * KIB, GIB),
