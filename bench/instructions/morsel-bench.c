@@ -13,8 +13,8 @@
  *                   the flush, and nothing of what follows
  *       copy        FICLONE of an object that has all pages, in units of 1 GiB;
  *                   beside it fork() with as much anonymous memory
- *       own-table,  the first write after that to 2 MiB, and to a page of them;
- *       own-page    beside it that to a page after fork()
+ *       table,      the first write after that to 2 MiB, and to a page of them;
+ *       page        beside it that to a page after fork()
  *       wait        nothing but the wait that is a part of `take`
  *       What a call leaves to others (RCU, workers) belongs to it: `take` ends
  *       SETTLE_NS after the calls, when tables that were cut have been freed.
@@ -337,11 +337,11 @@ static void measure_writes(char *at, const char *variant, unsigned long size,
 	MARK();
 	write_byte(at);
 	MARK();
-	print("own-table", variant, size, 1, 0, repeat);
+	print("table", variant, size, 1, 0, repeat);
 	MARK();
 	write_byte(at + PAGE);
 	MARK();
-	print("own-page", variant, size, 1, 0, repeat);
+	print("page", variant, size, 1, 0, repeat);
 }
 
 static void measure_copy(unsigned long size, unsigned int repeat)

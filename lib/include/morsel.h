@@ -111,9 +111,9 @@ int morsel_open(const char *path, int flags);
  * next to no time and memory, and what threads write meanwhile is in the copy or not: never a later
  * write without an earlier one. Memory that is shared is counted and paid for by who has made it.
  *
- * Return: a descriptor that is closed by exec, or -1. EINVAL: it has no size, or is no morsel;
- * EOPNOTSUPP: its layout is lazy; EXDEV: it has a name, see morsel_copy_at(); ENODEV: it was
- * destroyed; ENOMEM: there is no memory, or a limit is reached.
+ * Return: a descriptor that is closed by exec, or -1. EINVAL: it has no size, or the name is too
+ * long; EOPNOTSUPP: its layout is lazy; EXDEV: it has a name, see morsel_copy_at(), or is no
+ * morsel; ENODEV: it was destroyed; ENOMEM: there is no memory, or a limit is reached.
  */
 int morsel_copy(int fd, const char *name);
 

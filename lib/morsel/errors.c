@@ -37,12 +37,12 @@ static const struct message {
 	  "it is no morsel, or there is no such unit or flag: give a path in a file system of morsels, as "
 	  "made by `mount -t morsel morsel DIR`" },
 	{ BIT(COPY), EINVAL,
-	  "it is no morsel, or has no size, or the path is among other files: give a morsel of more than 0 "
-	  "bytes, and a path in its own file system" },
+	  "it has no size, or the path is among other files, or the name is too long: give a morsel of more "
+	  "than 0 bytes, a path in its own file system, or a name of at most 249 bytes" },
 	{ BIT(COPY), EOPNOTSUPP,
 	  "one that may be depopulated lazily cannot be copied: make it without a lazy layout" },
 	{ BIT(COPY), EXDEV,
-	  "both are not in one file system of morsels: take morsel_copy_at() for one that has a name, and "
+	  "both are not in one file system of morsels, or it is no morsel: take morsel_copy_at() for one that has a name, and "
 	  "morsel_copy() for one that has none" },
 	{ BIT(COPY), ENODEV,
 	  "the morsel was destroyed: there is nothing to copy" },

@@ -92,8 +92,7 @@ int morsel_become_copy(int fd, int origin)
 
 	if (!ioctl(fd, FICLONE, origin))
 		return fd;
-	/* Of files that know no such request; in other file systems it is EXDEV. */
-	err = errno == ENOTTY ? EINVAL : errno;
+	err = errno;
 	close(fd);
 	errno = err;
 	return -1;

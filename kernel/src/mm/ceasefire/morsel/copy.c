@@ -264,7 +264,7 @@ static void morsel_copy_undo(struct morsel *m, unsigned int level)
 
 /*
  * It gives back what it shares, or has copied. Memory failure may look at its tables, so those that
- * belong to it alone stay; they are used if it becomes a copy after all.
+ * belong to it alone stay, and it never becomes a copy.
  */
 static void morsel_copy_drop(struct morsel *m)
 {
@@ -276,7 +276,8 @@ static void morsel_copy_drop(struct morsel *m)
 
 /*
  * Can it become a copy? One that ever had a size may be in the hands of a fault or a call that
- * has seen it. Those that may be lazy have pages with marks.
+ * has seen it, and one that has a family, since it could not be made, in those of memory failure.
+ * Those that may be lazy have pages with marks.
  */
 static int morsel_may_copy(struct morsel *from, struct morsel *to)
 {
@@ -284,8 +285,9 @@ static int morsel_may_copy(struct morsel *from, struct morsel *to)
 		return -ENODEV;
 	if (from->lazy || to->lazy)
 		return -EOPNOTSUPP;
-	if (!from->level || (to->level && to->level != from->level) ||
-	    !list_empty(&to->steal))
+	if (!i_size_read(&from->inode) ||
+	    (to->level && to->level != from->level) ||
+	    !list_empty(&to->steal) || to->family)
 		return -EINVAL;
 	return 0;
 }

@@ -54,8 +54,8 @@ static void morsel_family_add(struct morsel_family *family, struct morsel *m)
 }
 
 /**
- * morsel_family_leave() - a morsel goes, or has nothing of its family
- * @m: the morsel
+ * morsel_family_leave() - a morsel goes
+ * @m: the morsel; nobody has a reference
  *
  * Nobody else looks at it when this returns.
  *
@@ -78,7 +78,7 @@ void morsel_family_leave(struct morsel *m)
 /**
  * morsel_family_join() - a morsel is to be copied
  * @from: the morsel
- * @to: the copy, which has nothing yet
+ * @to: the copy, which has nothing yet, and no family
  *
  * Context: may sleep; both inode locks.
  * Return: 0, or -ENOMEM.
@@ -87,10 +87,6 @@ int morsel_family_join(struct morsel *from, struct morsel *to)
 {
 	struct morsel_family *family = from->family;
 
-	if (family && to->family == family)
-		return 0;
-	/* A copy that has failed. */
-	morsel_family_leave(to);
 	if (!family) {
 		family = kzalloc(sizeof(*family), GFP_KERNEL_ACCOUNT);
 		if (!family)

@@ -336,12 +336,13 @@ static void morsel_free_run(struct morsel_freed *f, struct page *page,
 	morsel_free_frozen(f, page + nr - frozen, frozen);
 }
 
-/* A run is in one zone, and no longer than a table. */
+/* A run is in one zone, no longer than a table, and was made by one morsel. */
 static bool morsel_follows(struct page *page, struct page *first,
-			   unsigned int nr)
+			   unsigned int nr, bool shares)
 {
 	return page == first + nr && nr < PTRS_PER_PTE &&
-	       morsel_same_owner(page, first) && page_to_pfn(page) == page_to_pfn(first) + nr &&
+	       (!shares || morsel_same_owner(page, first)) &&
+	       page_to_pfn(page) == page_to_pfn(first) + nr &&
 	       page_zone(page) == page_zone(first);
 }
 
@@ -361,7 +362,7 @@ void morsel_pages_free(struct morsel *m, struct list_head *pages)
 	folio_batch_init(&freed.singles);
 	list_for_each_entry_safe(page, next, pages, lru) {
 		list_del(&page->lru);
-		if (first && morsel_follows(page, first, nr)) {
+		if (first && morsel_follows(page, first, nr, m->shares)) {
 			nr++;
 			continue;
 		}

@@ -96,15 +96,17 @@ static int morsel_own_table(struct morsel *m, u64 offset, unsigned long *above)
 	return 0;
 }
 
-/**
- * morsel_open() - wait for a copy to be made, and have a table that is open
- * @m: the morsel
- * @offset: in it, in bytes
- *
- * Context: may sleep.
- * Return: 0: try again; -ENOMEM, -EDQUOT: no memory, or a limit; -EINTR: the process is killed.
- */
-int morsel_open(struct morsel *m, u64 offset)
+/* A limit is reached: what waited to be freed before has made room (M9), so try again. */
+static int morsel_own_retry(struct morsel *m, int err, bool waits)
+{
+	if (err == -EDQUOT && waits) {
+		morsel_free_some(m);
+		err = -EAGAIN;
+	}
+	return err == -EAGAIN && fatal_signal_pending(current) ? -EINTR : err;
+}
+
+static int morsel_open_step(struct morsel *m, u64 offset)
 {
 	unsigned long *above = morsel_entry(m, offset, 2);
 	unsigned long *table;
@@ -121,6 +123,26 @@ int morsel_open(struct morsel *m, u64 offset)
 		morsel_unlock_leaves(ptl);
 	}
 	return open ? 0 : morsel_own_table(m, offset, above);
+}
+
+/**
+ * morsel_open() - wait for a copy to be made, and have a table that is open
+ * @m: the morsel
+ * @offset: in it, in bytes
+ *
+ * Context: may sleep.
+ * Return: 0: try again; -ENOMEM, -EDQUOT: no memory, or a limit; -EINTR: the process is killed.
+ */
+int morsel_open(struct morsel *m, u64 offset)
+{
+	int err;
+
+	do {
+		bool waits = morsel_has_left(m);
+
+		err = morsel_own_retry(m, morsel_open_step(m, offset), waits);
+	} while (err == -EAGAIN);
+	return err;
 }
 
 /* Was it made by another morsel, or is it shared? Under the lock of a table that leads to it. */
@@ -273,16 +295,11 @@ int morsel_own_page(struct morsel *m, u64 offset)
 	if (!READ_ONCE(m->shares))
 		return 0;
 	do {
-		/* Before: what is freed meanwhile has made room (M9). */
 		bool waits = morsel_has_left(m);
 
-		err = morsel_own_step(m, round_down(offset, PAGE_SIZE));
-		if (err == -EDQUOT && waits) {
-			morsel_free_some(m);
-			err = -EAGAIN;
-		}
-		if (err == -EAGAIN && fatal_signal_pending(current))
-			err = -EINTR;
+		err = morsel_own_retry(m, morsel_own_step(m, round_down(offset,
+									PAGE_SIZE)),
+				       waits);
 	} while (err == -EAGAIN);
 	return err;
 }

@@ -81,14 +81,8 @@ static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
 		morsel_epoch_wait(m);
 		err = -EAGAIN;
 	}
-	if (err == -EMLINK) {
-		waits = morsel_can_make_room(m);
+	if (err == -EMLINK)
 		err = morsel_open(m, offset) ?: -EAGAIN;
-		if (err == -EDQUOT && waits) {
-			morsel_free_some(m);
-			err = -EAGAIN;
-		}
-	}
 	return err;
 }
 

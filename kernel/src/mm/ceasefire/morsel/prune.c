@@ -145,6 +145,7 @@ static void morsel_cut(struct morsel *m, u64 start, u64 end,
 			/* As in morsel_cut_pages(). */
 			spin_lock(&m->lock);
 			spin_unlock(&m->lock);
+			cond_resched();
 			continue;
 		}
 		entry -= morsel_index(at, 2);
@@ -199,7 +200,7 @@ static int morsel_own_end(struct morsel *m, u64 at)
 	int err = 0;
 
 	/* Behind the end there is nothing that could stay. */
-	if (at >= i_size_read(&m->inode))
+	if (at >= round_up(i_size_read(&m->inode), PAGE_SIZE))
 		return 0;
 	if (at & (PMD_SIZE - 1) && m->level > 1)
 		err = morsel_open(m, at);
@@ -230,11 +231,17 @@ u64 morsel_end(struct morsel *m)
  */
 int morsel_own_ends(struct morsel *m, const struct morsel_range *range)
 {
+	u64 end = range->offset + range->length;
+	int err;
+
 	CF_MUTATION(morsel_copy_ends, return 0);
 	if (!m->shares)
 		return 0;
-	return morsel_own_end(m, range->offset) ?:
-	       morsel_own_end(m, range->offset + range->length);
+	err = morsel_own_end(m, range->offset);
+	/* The last page goes as a whole, and what is behind it. */
+	if (err || end == i_size_read(&m->inode))
+		return err;
+	return morsel_own_end(m, end);
 }
 
 static void morsel_cut_range(struct morsel *m, const struct morsel_range *range,

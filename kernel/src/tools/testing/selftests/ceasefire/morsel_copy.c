@@ -119,6 +119,33 @@ static void by_calls(void)
 	}
 }
 
+/* The last page is no whole one: what is behind the end of it is the copy's, too. */
+static void behind_the_end(void)
+{
+	size_t i;
+
+	for (i = 0; i < UNITS; i++) {
+		char *p, *q;
+		int fd = make(units[i], &p), copy;
+
+		MUST(ftruncate(fd, 3 * PAGE + 100));
+		*(uint64_t *)(p + 3 * PAGE + 200) = OWN;
+		copy = copy_of(fd, units[i], &q);
+		/* Nothing, and no more than the end. */
+		ENSURE(!morsel_depopulate(fd, 3 * PAGE + 100, 0), "depopulate");
+		ENSURE(*(uint64_t *)(q + 3 * PAGE + 200) == OWN, "taken from the copy");
+		ENSURE(!morsel_depopulate(fd, 3 * PAGE + 50, 50), "depopulate");
+		expect(q, 4, OWN, "the copy");
+		MUST(ftruncate(fd, 2 * PAGE + 100));
+		expect(q, 4, OWN, "the copy of what got smaller");
+		expect(p, 3, OWN, "what got smaller");
+		close(fd);
+		close(copy);
+		MUST(munmap(p, units[i]));
+		MUST(munmap(q, units[i]));
+	}
+}
+
 /* What is taken from one in whole tables stays for the other, and a copy of a copy is one. */
 static void whole_tables(void)
 {
@@ -408,6 +435,7 @@ int main(int argc, char **argv)
 	static const struct ktap_case cases[] = {
 		{ "each_its_own", each_its_own, 0 },
 		{ "by_calls", by_calls, 0 },
+		{ "behind_the_end", behind_the_end, 0 },
 		{ "whole_tables", whole_tables, 0 },
 		{ "outlives", outlives, 0 },
 		{ "direct_io", direct_io, 0 },

@@ -345,9 +345,11 @@ static void fails_late(void)
 	ENSURE(morsel_count(p, PAGES, OWN) == PAGES, "the origin has other data");
 	morsel_set("limit", limit);
 	morsel_fill(p, 2, OTHER);
-	/* It has a layout now. */
+	/* It has a layout now, and cannot become a copy again. */
 	ENSURE(ioctl(to, MORSEL_IOC_GEOMETRY, &g) && errno == EBUSY, "geometry: %m");
-	ENSURE(!ioctl(to, FICLONE, origin), "FICLONE: %m");
+	ENSURE(ioctl(to, FICLONE, origin) && errno == EINVAL, "FICLONE: %m");
+	close(to);
+	to = morsel_copy(origin);
 	q = morsel_map(to, GIB, BOTH);
 	ENSURE(morsel_count(q, 2, OTHER) == 2 &&
 	       morsel_count(q + 2 * PAGE, PAGES - 2, OWN) == PAGES - 2,
