@@ -333,7 +333,9 @@ static int morsel_copy(struct morsel *from, struct morsel *to)
 	}
 	if (!to->address)
 		to->address = from->address;
-	WRITE_ONCE(to->broken, from->broken);
+	/* Memory failure may have said so of both meanwhile. */
+	if (READ_ONCE(from->broken))
+		WRITE_ONCE(to->broken, true);
 	i_size_write(&to->inode, i_size_read(&from->inode));
 	morsel_steal_begin(to);
 	count_vm_event(MORSEL_COPY);
@@ -356,12 +358,12 @@ static bool morsel_is_whole(struct morsel *m, loff_t in, loff_t out, loff_t len,
  * morsel_remap_file_range() - FICLONE
  * @in: the origin
  * @pos_in: 0: all of it, or nothing
- * @out: what becomes a copy of it: it has no size and was never mapped
+ * @out: what becomes a copy of it: it never had a size
  * @pos_out: 0
  * @len: 0, or the size of the origin
  * @flags: REMAP_FILE_*; not to compare them
  *
- * Return: the size; -EINVAL: a part, no layout, another layout, or used already; -EOPNOTSUPP: one
+ * Return: the size; -EINVAL: a part, no size, another layout, or used already; -EOPNOTSUPP: one
  * of both may give up memory without a flush; -ENODEV: one was destroyed; -ENOMEM: no memory, or a
  * limit; -EIO: a page was broken; -EINTR.
  */
