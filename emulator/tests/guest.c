@@ -231,7 +231,7 @@ static void clean_up(void *unused)
 
 static const struct test *const all[] = {
 	tests_pcid, tests_check, tests_control, tests_flushes,
-	tests_upper, tests_ahead,
+	tests_upper, tests_ahead, tests_modes,
 };
 
 #define SETS	(sizeof(all) / sizeof(all[0]))

@@ -55,6 +55,7 @@ struct user_call {
 
 extern const struct test tests_pcid[], tests_check[], tests_control[];
 extern const struct test tests_flushes[], tests_upper[], tests_ahead[];
+extern const struct test tests_modes[];
 extern char boot_pml4[];
 extern u32 gp_outside_long_mode;
 extern u64 fault_address;

@@ -171,6 +171,7 @@ void tlb_check_spaces_init(void);
 /* Are these of one address space, as far as roots tell? */
 bool tlb_check_same_space(hwaddr a, hwaddr b);
 /* The root that stands for the current address space. */
+hwaddr tlb_check_space_of(hwaddr root);
 hwaddr tlb_check_space(CPUState *cpu);
 int tlb_check_spaces_join(hwaddr root, hwaddr of);
 void tlb_check_spaces_forget(uint64_t pfn, uint64_t count);

@@ -30,6 +30,8 @@ static const char *const mutation_names[TLB_CHECK_MUTATIONS + 1] = {
     [TLB_CHECK_UPPER_FAULTS_KEEP] = "upper-faults-keep",
     [TLB_CHECK_AHEAD_IGNORED] = "ahead-ignored",
     [TLB_CHECK_AHEAD_WRITES] = "ahead-writes",
+    [TLB_CHECK_MODES_APART] = "modes-apart",
+    [TLB_CHECK_MODES_WRITE] = "modes-write",
     /* The checker. */
     [TLB_CHECK_WALK_IGNORED] = "walk-ignored",
     [TLB_CHECK_FETCH_IGNORED] = "fetch-ignored",

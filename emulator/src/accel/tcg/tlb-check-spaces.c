@@ -61,9 +61,9 @@ bool tlb_check_same_space(hwaddr a, hwaddr b)
            tlb_check_mutated(TLB_CHECK_ROOTS_IGNORED);
 }
 
-hwaddr tlb_check_space(CPUState *cpu)
+/* Of a root: that which stands for its address space. */
+hwaddr tlb_check_space_of(hwaddr root)
 {
-    hwaddr root = tlb_check_ops(cpu)->root(cpu);
     gpointer of;
 
     if (!qatomic_read(&nroots)) {
@@ -73,6 +73,11 @@ hwaddr tlb_check_space(CPUState *cpu)
     of = g_hash_table_lookup(roots, GSIZE_TO_POINTER(first_half(root) >>
                                                      PFN_SHIFT));
     return of ? (hwaddr)GPOINTER_TO_SIZE(of) << PFN_SHIFT : root;
+}
+
+hwaddr tlb_check_space(CPUState *cpu)
+{
+    return tlb_check_space_of(tlb_check_ops(cpu)->root(cpu));
 }
 
 int tlb_check_spaces_join(hwaddr root, hwaddr of)

@@ -59,14 +59,23 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     TLBCheckEntry *e = &full->check;
     vaddr page = addr & TARGET_PAGE_MASK;
     TLBCheckWalk walk;
+    /* An access of another mode has read it, and it is as old as that. */
+    bool shared = e->watched;
     unsigned watched;
 
+    e->watched = 0;
     if (!ops || page < tlb_check->start || page >= tlb_check->end) {
         return;
     }
     watched = ops->want(cpu, page, mmu_idx);
     if (!(watched & tlb_check_on) ||
         (tlb_check->process && !tlb_check_process_watched(cpu))) {
+        return;
+    }
+    if (shared) {
+        e->watched = watched;
+        e->fresh = 0;
+        e->reported = 0;
         return;
     }
     tlb_check_count(cpu, TLB_CHECK_N_FILLS);
@@ -102,6 +111,7 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     if (tlb_check_upper_stale(cpu, e)) {
         e->fresh = 0;
     }
+    e->space = tlb_check_space_of((hwaddr)e->tables[0] << PFN_SHIFT) >> PFN_SHIFT;
     tlb_check_ahead_note(cpu, page, mmu_idx);
 }
 
@@ -222,7 +232,7 @@ static bool tables_unharmed(TLBCheckEntry *e)
 static bool of_other_space(CPUState *cpu, const CPUTLBEntryFull *full)
 {
     return full->check.ntables && !full->extra.x86.global &&
-           full->check.tables[0] != tlb_check_ops(cpu)->root(cpu) >> PFN_SHIFT &&
+           full->check.space != tlb_check_space(cpu) >> PFN_SHIFT &&
            !tlb_check_mutated(TLB_CHECK_SPACES_IGNORED);
 }
 

@@ -24,6 +24,8 @@ typedef struct TLBCheckEntry {
     uint16_t reported;
     /* The frames of the page tables that led here, the root first. */
     uint32_t tables[TLB_CHECK_LEVELS];
+    /* The frame that stands for the address space of that root. */
+    uint32_t space;
     /* Number of the last frame event before the fill. */
     uint64_t seq;
     /* Up to this event the tables are known to be unharmed. */

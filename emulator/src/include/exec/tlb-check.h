@@ -54,6 +54,8 @@ typedef enum TLBCheckMutation {
     TLB_CHECK_UPPER_FAULTS_KEEP,
     TLB_CHECK_AHEAD_IGNORED,
     TLB_CHECK_AHEAD_WRITES,
+    TLB_CHECK_MODES_APART,
+    TLB_CHECK_MODES_WRITE,
     TLB_CHECK_MUTATIONS
 } TLBCheckMutation;
 
@@ -120,9 +122,10 @@ void tlb_check_count_tag_slow(CPUState *cpu, bool restored, bool evicted);
 static inline void tlb_check_fill(CPUState *cpu, CPUTLBEntryFull *full,
                                   vaddr addr, int mmu_idx)
 {
-    full->check.watched = 0;
     if (unlikely(tlb_check_on)) {
         tlb_check_fill_slow(cpu, full, addr, mmu_idx);
+    } else {
+        full->check.watched = 0;
     }
 }
 

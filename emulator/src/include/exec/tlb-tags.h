@@ -56,6 +56,17 @@ void tlb_tags_flush_page(CPUState *cpu, vaddr addr, TLBTagsWhat what);
 void tlb_tags_flush_page_saved(CPUState *cpu, int tag, vaddr addr,
                                TLBTagsWhat what);
 
+/**
+ * tlb_tags_find_page: an entry that another mode has for a page
+ * @cpu: this vCPU
+ * @page: address of the page
+ * @modes: the MMU indexes to look at
+ *
+ * Returns: the entry, or NULL; good until the TLB changes.
+ */
+const CPUTLBEntryFull *tlb_tags_find_page(CPUState *cpu, vaddr page,
+                                          uint16_t modes);
+
 /* Say of each entry that is put into the TLB whether it is global. */
 void tlb_tags_note_fill(CPUState *cpu, int mmu_idx, bool global);
 
