@@ -75,7 +75,6 @@ void tlb_check_fill_slow(CPUState *cpu, CPUTLBEntryFull *full, vaddr addr,
     if (shared) {
         e->watched = watched;
         e->fresh = 0;
-        e->reported = 0;
         return;
     }
     tlb_check_count(cpu, TLB_CHECK_N_FILLS);

@@ -22,6 +22,7 @@
 #include "exec/tlb-tags.h"
 #include "tcg/helper-tcg.h"
 #include "shared_x86.h"
+#include "tlb_check_x86.h"
 
 /* The modes that CR3 translates. */
 #define CR3_MODES ((1 << MMU_PHYS_IDX) - 1)
@@ -38,5 +39,11 @@ const CPUTLBEntryFull *x86_shared_find(CPUX86State *env, vaddr addr,
     }
     full = tlb_tags_find_page(env_cpu(env), addr & TARGET_PAGE_MASK,
                               CR3_MODES & ~(1 << mmu_idx));
-    return full && full->extra.x86.pte ? full : NULL;
+    /* How old one is that nobody has watched the checker cannot know. */
+    if (!full || !full->extra.x86.pte ||
+        (tlb_check_on && !full->check.watched &&
+         x86_tlb_check_ops.want(env_cpu(env), addr, mmu_idx))) {
+        return NULL;
+    }
+    return full;
 }
