@@ -232,6 +232,10 @@ WORDS |= {
         "the processor does not promise that it sets accessed bits in time",
         f"only who knows better: write 1 to {SYSFS}/fpr/evict",
     ),
+    "abis_cached_class": (
+        "only the CPU had it that had asked for it",
+        f"{_NOTHING}: no other one is interrupted",
+    ),
     "abis_cached_special": ("memory of a device, or the page of zeroes", _NOTHING),
     "abis_cached_locked": (
         "mprotect() of locked memory, which programs have used as a barrier",
@@ -274,8 +278,11 @@ NAMES = {
     "abis_none": "flushes that fell away",
     "abis_some": "flushes for fewer entries",
     "abis_all": "flushes for all that was changed",
+    "abis_local": "flushes of the CPU that has changed something, and no other one",
+    "abis_narrow": "flushes of the CPUs that had asked for what was changed",
     "abis_born": "entries made for pages that nobody had asked for",
     "abis_cleaned": "entries that were flushed for and stayed",
+    "abis_inserted": "entries that only the CPU got that had asked for them",
     "morsel_steal": "pages of zeroes taken from morsels when memory was short",
     "morsel_steal_table": "page tables without a page taken from them",
     "morsel_copy": "copies of morsels",

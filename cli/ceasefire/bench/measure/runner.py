@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ceasefire import modes
 from ceasefire.bench.apps import balancing
 from ceasefire.bench.catalog.spec import Suite
 from ceasefire.bench.measure import data, machine, programs, schedule
@@ -24,6 +25,7 @@ from ceasefire.output import progress
 from ceasefire.vm import GuestSpec, klog, run_guest
 from ceasefire.vm.command import DISK_DIR
 from ceasefire.vm.guest import accelerator
+from ceasefire.vm.spec import STOCK_EMULATOR
 
 _BOOT_ATTEMPTS = 3
 _LONGEST = 4 << 20
@@ -93,6 +95,8 @@ class Where:
 
     one_clock: emulated CPUs take turns, and time passes with their instructions. So the host makes
     none of them late, and counts are those of a machine with that many CPUs; times mean nothing.
+    emulator: that of guests. sources: what mode abis believes, see abis/sources in sysfs; "": as
+    the kernel begins.
     """
 
     kernel: str = "run"
@@ -100,6 +104,8 @@ class Where:
     in_place: bool = False
     work: str = ""
     one_clock: bool = False
+    emulator: str = STOCK_EMULATOR
+    sources: str = ""
 
 
 def measure(suite: Suite, boots: Sequence[schedule.Boot], folder: Folder, where: Where) -> int:
@@ -194,6 +200,7 @@ def _in_guest(
         append=tuple(guest.append.split()),
         timeout=schedule.PATIENCE * boot.seconds(suite.seconds) * slower + 600,
         icount=where.one_clock,
+        emulator=where.emulator,
     )
     accel = accelerator(spec)
     words = "in a guest with " + ("emulated CPUs (TCG)" if accel == "tcg" else "KVM")
@@ -210,10 +217,12 @@ def _in_guest(
             disks=list(guest.disks),
             append=guest.append,
             numa=guest.numa,
+            emulator=where.emulator,
+            sources=where.sources,
         )
     )
     with tempfile.TemporaryDirectory(dir=folder.path) as place:
-        command = _agent(boot, suite, Path(place), disk, work)
+        command = _with_sources(where.sources, _agent(boot, suite, Path(place), disk, work))
         result = run_guest(
             spec,
             command,
@@ -224,6 +233,14 @@ def _in_guest(
     if accel == "tcg" and klog.lost_patch(result.verdict):
         raise LostGuest(f"the emulator lost a code patch of the guest (log: {result.log})")
     machine.judge(result.check(), result.stderr.decode(errors="replace"))
+
+
+def _with_sources(sources: str, words: list[str]) -> list[str]:
+    """Return a command that chooses the sources first, where some are wanted."""
+    if not sources:
+        return words
+    script = 'echo "$1" >"$0" && shift && exec "$@"'
+    return ["sh", "-c", script, str(modes.ABIS.folder / "sources"), sources, *words]
 
 
 def _in_place(

@@ -12,7 +12,7 @@ from ceasefire.bench.results import store
 from ceasefire.bench.verbs import options, show
 from ceasefire.errors import Failure, UsageError
 from ceasefire.output import progress
-from ceasefire.vm.spec import ACCELERATORS
+from ceasefire.vm.spec import ACCELERATORS, EMULATOR_HELP, STOCK_EMULATOR
 
 # Less, and some programs under test count whole seconds.
 _QUICK_SECONDS = 1.0
@@ -42,6 +42,13 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--one-clock",
         action="store_true",
         help="emulated CPUs take turns: none is late because the host is busy; for counts only",
+    )
+    add("--emulator", default=STOCK_EMULATOR, metavar="NAME", help=EMULATOR_HELP)
+    add(
+        "--sources",
+        default="",
+        metavar="LIST",
+        help="what mode abis believes: uncached,inserted (the latter needs --emulator built)",
     )
     add("--dir", default="", metavar="DIR", help="with --in-place: folder for files ($TMPDIR)")
 
@@ -98,7 +105,17 @@ def measure(
         raise Failure(f"{', '.join(lost)} missing: {remedies.applications()}")
     if done:
         progress(f"{len(done)} samples are there already")
-    where = runner.Where(args.kernel, args.accel, args.in_place, args.dir, args.one_clock)
+    if args.in_place and (args.sources or args.emulator != STOCK_EMULATOR):
+        raise UsageError("--emulator and --sources are for guests: leave out --in-place")
+    where = runner.Where(
+        args.kernel,
+        args.accel,
+        args.in_place,
+        args.dir,
+        args.one_clock,
+        args.emulator,
+        args.sources.replace(",", " "),
+    )
     try:
         return folder, runner.measure(suite, boots, folder, where) if boots else 0
     except KeyboardInterrupt:
