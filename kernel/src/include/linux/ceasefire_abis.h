@@ -16,6 +16,10 @@
 bool __abis_uncached(struct vm_area_struct *vma, pte_t pte, bool listed);
 pte_t __abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr);
 pte_t __abis_flushed(struct vm_area_struct *vma, pte_t pte);
+bool __abis_clear_flush(struct vm_area_struct *vma, unsigned long addr,
+			pte_t pte);
+void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
+		    pte_t pte, unsigned int nr);
 
 /* Has the process asked for it? Then it is noted whose accessed bits are cleared. */
 static inline bool abis_on(struct mm_struct *mm)
@@ -23,8 +27,27 @@ static inline bool abis_on(struct mm_struct *mm)
 	return unlikely(READ_ONCE(mm->context.abis));
 }
 
+/* ptep_clear_flush(): true if the CPUs that can have had the entry have dropped it. */
+static inline bool abis_clear_flush(struct vm_area_struct *vma,
+				    unsigned long addr, pte_t pte)
+{
+	return abis_on(vma->vm_mm) && __abis_clear_flush(vma, addr, pte);
+}
+
 /*
- * ptep_clear_flush(), and where reclaim and migration note a flush for later: no CPU has
+ * A fault makes entries, page table lock held. A macro: set_ptes() is declared later. With
+ * its own in between, so that only this CPU gets the one that was asked for.
+ */
+#define abis_install(vmf, mm, addr, ptep, pte, nr)			\
+do {									\
+	if (abis_on(mm))						\
+		__abis_install(vmf, addr, ptep, pte, nr);		\
+	else								\
+		set_ptes(mm, addr, ptep, pte, nr);			\
+} while (0)
+
+/*
+ * Where reclaim and migration note a flush for later: no CPU has
  * the entry that was just cleared. @listed: the caller has not taken the page off its list
  * himself, so reclaim may have, and may not have flushed for it yet.
  */
@@ -51,6 +74,9 @@ static inline pte_t abis_flushed(struct vm_area_struct *vma, pte_t pte)
 
 #define abis_on(mm) false
 #define abis_uncached(vma, pte, listed) false
+#define abis_clear_flush(vma, addr, pte) false
+#define abis_install(vmf, mm, addr, ptep, pte, nr) \
+	set_ptes(mm, addr, ptep, pte, nr)
 #define abis_born(vma, pte, nr) (pte)
 #define abis_flushed(vma, pte) (pte)
 

@@ -153,6 +153,9 @@
 	E(ABIS_NONE,			"abis_none")			\
 	E(ABIS_SOME,			"abis_some")			\
 	E(ABIS_ALL,			"abis_all")			\
+	/* went to the CPU that did it, or to others of a few classes */ \
+	E(ABIS_LOCAL,			"abis_local")			\
+	E(ABIS_NARROW,			"abis_narrow")			\
 	/* entries that were changed: in no TLB, or why they may be */	\
 	E(ABIS_UNCACHED,		"abis_uncached")		\
 	E(ABIS_CACHED_YOUNG,		"abis_cached_young")		\
@@ -162,11 +165,14 @@
 	E(ABIS_CACHED_PENDING,		"abis_cached_pending")		\
 	E(ABIS_CACHED_UNTRACKED,	"abis_cached_untracked")	\
 	E(ABIS_CACHED_VENDOR,		"abis_cached_vendor")		\
+	E(ABIS_CACHED_CLASS,		"abis_cached_class")		\
 	E(ABIS_CACHED_SPECIAL,		"abis_cached_special")		\
 	E(ABIS_CACHED_LOCKED,		"abis_cached_locked")		\
 	/* entries without an accessed bit: new ones, flushed ones */	\
 	E(ABIS_BORN,			"abis_born")			\
-	E(ABIS_CLEANED,			"abis_cleaned")
+	E(ABIS_CLEANED,			"abis_cleaned")			\
+	/* entries that only the CPU has that has asked for them */	\
+	E(ABIS_INSERTED,		"abis_inserted")
 #else
 #define CEASEFIRE_ABIS_EVENTS(E)
 #endif

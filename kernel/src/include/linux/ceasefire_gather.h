@@ -35,6 +35,7 @@ static inline void cf_gather_init(struct mmu_gather *tlb)
 	tlb->cf_unsafe = CF_SAFE;
 #ifdef CONFIG_CEASEFIRE_ABIS
 	tlb->abis_left = 0;
+	tlb->abis_classes = 0;
 #endif
 }
 
@@ -172,9 +173,9 @@ static inline bool sharers_gather_nested(struct mmu_gather *tlb)
 #ifdef CONFIG_CEASEFIRE_ABIS
 
 bool __abis_gather_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
-			    pte_t pte, unsigned int nr);
-bool __abis_protect_uncached(struct mmu_gather *tlb,
-			     struct vm_area_struct *vma, pte_t pte);
+			    unsigned long addr, pte_t pte, unsigned int nr);
+bool __abis_protect_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
+			     unsigned long addr, pte_t pte);
 void __abis_gather_flush(struct mmu_gather *tlb);
 
 /*
@@ -199,23 +200,30 @@ static inline pte_t abis_clear_ptes(struct mm_struct *mm, unsigned long addr,
 
 /* The entries that were just cleared are in no TLB: nothing to be flushed for them. */
 static inline bool abis_gather_uncached(struct mmu_gather *tlb,
-					struct vm_area_struct *vma, pte_t pte,
+					struct vm_area_struct *vma,
+					unsigned long addr, pte_t pte,
 					unsigned int nr)
 {
-	return abis_on(tlb->mm) && __abis_gather_uncached(tlb, vma, pte, nr);
+	return abis_on(tlb->mm) &&
+	       __abis_gather_uncached(tlb, vma, addr, pte, nr);
 }
 
 /* change_pte_range(): the same for an entry that gets other rights. */
 static inline bool abis_protect_uncached(struct mmu_gather *tlb,
-					 struct vm_area_struct *vma, pte_t pte)
+					 struct vm_area_struct *vma,
+					 unsigned long addr, pte_t pte)
 {
-	return abis_on(tlb->mm) && __abis_protect_uncached(tlb, vma, pte);
+	return abis_on(tlb->mm) &&
+	       __abis_protect_uncached(tlb, vma, addr, pte);
 }
 
-/* tlb_flush_mmu_tlbonly(), before it looks whether there is anything to flush. */
+/*
+ * tlb_flush_mmu_tlbonly(), before it looks whether there is anything to flush. Also if the
+ * process does not want it any more since entries were left out.
+ */
 static inline void abis_gather_flush(struct mmu_gather *tlb)
 {
-	if (abis_on(tlb->mm))
+	if (abis_on(tlb->mm) || unlikely(tlb->abis_left))
 		__abis_gather_flush(tlb);
 }
 
@@ -228,8 +236,8 @@ static inline void abis_gather_flush(struct mmu_gather *tlb)
 #define abis_clear_ptes get_and_clear_full_ptes
 #define abis_clear_anon_ptes(pte, mm, addr, ptep, nr, full) \
 	(clear_full_ptes(mm, addr, ptep, nr, full), pte)
-#define abis_gather_uncached(tlb, vma, pte, nr) false
-#define abis_protect_uncached(tlb, vma, pte) false
+#define abis_gather_uncached(tlb, vma, addr, pte, nr) false
+#define abis_protect_uncached(tlb, vma, addr, pte) false
 #define abis_gather_flush(tlb) ((void)0)
 
 #endif /* CONFIG_CEASEFIRE_ABIS */

@@ -170,6 +170,13 @@
 	M(abis_tables_unseen)	\
 	M(abis_use_lost)	\
 	M(abis_secure)	\
+	M(abis_class_unseen)	\
+	M(abis_class_mine)	\
+	M(abis_class_shared)	\
+	M(abis_left_off)	\
+	M(abis_class_away)	\
+	M(abis_way_cached)	\
+	M(abis_way_left)	\
 	M(sharers_links_below)	\
 	M(sharers_links_writable)	\
 	M(morsel_no_look)	\
@@ -248,6 +255,8 @@ extern u32 cf_flush_delay_us;
 extern u32 cf_tag_delay_us;
 extern u32 cf_skip_delay_us;
 extern u32 cf_rewrite_delay_us;
+extern u32 abis_classes;
+extern u32 abis_gather_delay_us;
 extern u32 cf_install_delay_us;
 extern u32 cf_clean_delay_us;
 extern u32 cf_mark_delay_us;

@@ -403,6 +403,11 @@ static ssize_t sources_store(struct kobject *kobj, struct kobj_attribute *attr,
 			return i;
 		__set_bit(i, &sources);
 	}
+	if (test_bit(ABIS_SOURCE_INSERTED, &sources)) {
+		i = abis_insert_prepare();
+		if (i)
+			return i;
+	}
 	WRITE_ONCE(abis_sources, sources);
 	return count;
 }

@@ -67,11 +67,13 @@
 	EM(1, "long")			\
 	EMe(2, "stopped")
 
-/* What of the entries of a flush: order of abis_none, abis_some, abis_all. */
+/* What of the entries of a flush: order of abis_none to abis_narrow. */
 #define ABIS_FLUSHES			\
 	EM(0, "none")			\
 	EM(1, "some")			\
-	EMe(2, "all")
+	EM(2, "all")			\
+	EM(3, "local")			\
+	EMe(4, "narrow")
 
 /* Why CPUs may have entries: order of the abis_cached_* counters. */
 #define ABIS_REASONS			\
@@ -83,8 +85,9 @@
 	EM(5, "pending")		\
 	EM(6, "untracked")		\
 	EM(7, "vendor")			\
-	EM(8, "special")		\
-	EMe(9, "locked")
+	EM(8, "class")			\
+	EM(9, "special")		\
+	EMe(10, "locked")
 
 /* Why a CPU goes on with the canonical root: enum sharers_unconfined. */
 #define SHARERS_UNCONFINED		\

@@ -9,6 +9,9 @@
  * Locks: none. Callers: uncached.c, prctl.c, ../sysfs.c.
  */
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
 
 #include "abis.h"
 
@@ -17,6 +20,7 @@ unsigned long abis_sources __read_mostly = BIT(ABIS_SOURCE_UNCACHED);
 
 const char * const abis_source_names[ABIS_SOURCE_NR] = {
 	[ABIS_SOURCE_UNCACHED] = "uncached",
+	[ABIS_SOURCE_INSERTED] = "inserted",
 };
 
 /**
@@ -58,4 +62,35 @@ bool abis_is_plain(struct vm_area_struct *vma, pte_t pte)
 {
 	return !(vma->vm_flags & (VM_SPECIAL | VM_HUGETLB | VM_SHADOW_STACK)) &&
 	       !pte_special(pte) && !pte_devmap(pte);
+}
+
+/**
+ * abis_profits() - is an entry without the bit worth more than the work of a CPU that sets it?
+ * @vma: its mapping
+ * @pte: the entry
+ * @source: what it is to be without it for
+ *
+ * Return: true if it is.
+ */
+bool abis_profits(struct vm_area_struct *vma, pte_t pte,
+		  enum abis_source source)
+{
+	return abis_source_on(source) && READ_ONCE(cf_young_trusted) &&
+	       migration_entry_supports_ad() && !mm_has_notifiers(vma->vm_mm) &&
+	       abis_is_plain(vma, pte);
+}
+
+/**
+ * abis_keep_use() - take the accessed bit from an entry
+ * @pte: the entry
+ *
+ * The use of the page is in the other bit, so that Linux sees the same as before.
+ *
+ * Return: the entry without it.
+ */
+pte_t abis_keep_use(pte_t pte)
+{
+	pte = pte_clear_flags(pte, _PAGE_ACCESSED);
+	CF_MUTATION(abis_use_lost, return pte);
+	return pte_set_flags(pte, _PAGE_USED);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Entries that no CPU has: they are changed, and nobody is asked to drop them.
+ * Entries that no CPU has: they are changed, and nobody is asked to drop them. And those
+ * that name who has them (insert.c): nobody else is asked (classes.c).
  *
  * Which those are the core knows (../core/young.c): the accessed bit is clear, and
  * has been since a full flush, or since the entry was made. Here is what follows:
@@ -36,12 +37,11 @@
  * Locks: the page table lock of the entry.
  * Callers: zap_present_folio_ptes(), change_pte_range(), tlb_flush_mmu_tlbonly(),
  * ptep_clear_flush(), try_to_unmap_one(), try_to_migrate_one(), set_pte_range(),
- * page_vma_mkclean_one().
+ * page_vma_mkclean_one(), wp_page_copy().
  */
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
-#include <linux/mmu_notifier.h>
-#include <linux/swapops.h>
 #include <linux/vmstat.h>
 
 #include <asm/tlb.h>
@@ -51,27 +51,38 @@
 #include "abis.h"
 
 static_assert(ABIS_CACHED_YOUNG - ABIS_UNCACHED == CF_CACHED_YOUNG - CF_UNCACHED);
-static_assert(ABIS_CACHED_VENDOR - ABIS_CACHED_YOUNG == CF_CACHED_VENDOR);
+static_assert(ABIS_CACHED_CLASS - ABIS_CACHED_YOUNG == CF_CACHED_CLASS);
 static_assert(ABIS_CACHED_LOCKED - ABIS_CACHED_YOUNG == ABIS_IS_LOCKED);
 
 /* Why a CPU may have entries that were just cleared, counted; CF_UNCACHED: none has. */
 static int abis_cached(struct vm_area_struct *vma, pte_t pte, unsigned int nr,
 		       int own)
 {
-	if (!abis_source_on(ABIS_SOURCE_UNCACHED))
+	bool uncached = abis_source_on(ABIS_SOURCE_UNCACHED);
+	bool inserted = abis_source_on(ABIS_SOURCE_INSERTED);
+	int why;
+
+	if (!uncached && !inserted)
 		return CF_CACHED_DISABLED;
 	if (!abis_is_plain(vma, pte))
 		return ABIS_IS_SPECIAL;
-	return cf_cached(vma, pte, nr, own);
+	why = cf_cached(vma, pte, nr, own);
+	CF_MUTATION_IF(abis_class_unseen, why == CF_CACHED_CLASS,
+		       why = CF_UNCACHED);
+	if ((why == CF_UNCACHED && !uncached) ||
+	    (why == CF_CACHED_CLASS && !inserted))
+		return CF_CACHED_DISABLED;
+	return why;
 }
 
+/* Return: true if no flush for all CPUs is needed. */
 static bool abis_count_entries(struct mm_struct *mm, pte_t pte, unsigned int nr,
 			       int why)
 {
 	count_vm_events(ABIS_CACHED_YOUNG + why, nr);
 	trace_abis_entry(mm->context.ctx_id, pte_pfn(pte), nr,
 			 why - CF_UNCACHED);
-	return why == CF_UNCACHED;
+	return why == CF_UNCACHED || why == CF_CACHED_CLASS;
 }
 
 static void abis_count_flush(struct mm_struct *mm, enum vm_event_item which)
@@ -90,26 +101,62 @@ static bool abis_is_awaited(struct mm_struct *mm, bool listed)
 	return listed && (mm_tlb_flush_pending(mm) || cf_batch_pending(mm));
 }
 
+/* As abis_cached(), for one entry that was cleared, and with a flush of its own. */
+static int abis_cached_alone(struct vm_area_struct *vma, pte_t pte, bool listed)
+{
+	int why = abis_cached(vma, pte, 1, 0);
+
+	if ((why == CF_UNCACHED || why == CF_CACHED_CLASS) &&
+	    abis_is_awaited(vma->vm_mm, listed))
+		return CF_CACHED_PENDING;
+	return why;
+}
+
 /**
  * __abis_uncached() - an entry was cleared: has no CPU got it?
  * @vma: its mapping
  * @pte: the entry as it was
  * @listed: the page may be one that reclaim has taken off its list, and not flushed for
  *
+ * What is flushed for later is flushed for many, and everywhere.
+ *
  * Return: true if a flush is not needed.
  */
 bool __abis_uncached(struct vm_area_struct *vma, pte_t pte, bool listed)
 {
-	struct mm_struct *mm = vma->vm_mm;
 	int why;
 
 	/* Nothing that a CPU would walk was there. */
 	if (!pte_present(pte))
 		return false;
-	why = abis_cached(vma, pte, 1, 0);
-	if (why == CF_UNCACHED && abis_is_awaited(mm, listed))
-		why = CF_CACHED_PENDING;
-	abis_count_flush(mm, why == CF_UNCACHED ? ABIS_NONE : ABIS_ALL);
+	why = abis_cached_alone(vma, pte, listed);
+	abis_count_flush(vma->vm_mm, why == CF_UNCACHED ? ABIS_NONE : ABIS_ALL);
+	abis_count_entries(vma->vm_mm, pte, 1, why);
+	return why == CF_UNCACHED;
+}
+
+/**
+ * __abis_clear_flush() - an entry was cleared: flush where CPUs can have it
+ * @vma: its mapping
+ * @addr: its address
+ * @pte: the entry as it was
+ *
+ * Return: true if that is done, or not needed.
+ */
+bool __abis_clear_flush(struct vm_area_struct *vma, unsigned long addr,
+			pte_t pte)
+{
+	struct mm_struct *mm = vma->vm_mm;
+	int why;
+
+	if (!pte_present(pte))
+		return false;
+	why = abis_cached_alone(vma, pte, true);
+	if (why == CF_CACHED_CLASS)
+		abis_flush_classes(mm, addr, addr + PAGE_SIZE,
+				   BIT(abis_class(pte)));
+	else
+		abis_count_flush(mm, why == CF_UNCACHED ? ABIS_NONE : ABIS_ALL);
 	return abis_count_entries(mm, pte, 1, why);
 }
 
@@ -125,13 +172,14 @@ static void abis_leave_out(struct mmu_gather *tlb)
  * __abis_gather_uncached() - a gather has cleared entries: has no CPU got them?
  * @tlb: the gather
  * @vma: their mapping
- * @pte: the first one as it was, with the accessed bits of all
- * @nr: their number, of one folio
+ * @addr: of the first one
+ * @pte: that one as it was, with the accessed bits of all
+ * @nr: their number, of one folio and class
  *
- * Return: true if the gather need not flush for them.
+ * Return: true if the gather need not flush for them, or does so in a range of its own.
  */
 bool __abis_gather_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
-			    pte_t pte, unsigned int nr)
+			    unsigned long addr, pte_t pte, unsigned int nr)
 {
 	int why;
 
@@ -139,9 +187,12 @@ bool __abis_gather_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	if (tlb->fullmm)
 		return false;
 	why = abis_cached(vma, pte, nr, 1);
-	if (why == CF_UNCACHED)
-		abis_leave_out(tlb);
-	return abis_count_entries(tlb->mm, pte, nr, why);
+	if (why == CF_CACHED_CLASS)
+		abis_gather_class(tlb, addr, nr, abis_class(pte));
+	if (!abis_count_entries(tlb->mm, pte, nr, why))
+		return false;
+	abis_leave_out(tlb);
+	return true;
 }
 
 /* Does the program expect that all CPUs are interrupted? */
@@ -155,29 +206,45 @@ static bool abis_is_barrier(struct vm_area_struct *vma)
  * __abis_protect_uncached() - an entry has got other rights: has no CPU got it as it was?
  * @tlb: gather of change_protection()
  * @vma: its mapping
+ * @addr: its address
  * @pte: the entry as it was
  *
- * Return: true if the gather need not flush for it.
+ * Return: true if the gather need not flush for it, or does so in a range of its own.
  */
 bool __abis_protect_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
-			     pte_t pte)
+			     unsigned long addr, pte_t pte)
 {
 	if (abis_is_barrier(vma))
 		return abis_count_entries(tlb->mm, pte, 1, ABIS_IS_LOCKED);
-	return __abis_gather_uncached(tlb, vma, pte, 1);
+	return __abis_gather_uncached(tlb, vma, addr, pte, 1);
+}
+
+static bool abis_gather_flushes(const struct mmu_gather *tlb)
+{
+	return tlb->freed_tables || tlb->cleared_ptes || tlb->cleared_pmds ||
+	       tlb->cleared_puds || tlb->cleared_p4ds || tlb->unshared_tables;
 }
 
 /**
  * __abis_gather_flush() - a gather is about to flush, if there is anything to flush for
  * @tlb: the gather
+ *
+ * Also of a process that does not want it any more: prctl() waits for no gather, those of
+ * truncate() have no mmap_lock. What was left out is flushed for.
  */
 void __abis_gather_flush(struct mmu_gather *tlb)
 {
-	bool flushes = tlb->freed_tables || tlb->cleared_ptes ||
-		       tlb->cleared_pmds || tlb->cleared_puds ||
-		       tlb->cleared_p4ds || tlb->unshared_tables;
+	bool narrow = tlb->abis_classes;
+	bool flushes;
 
-	if (!flushes && tlb->abis_left)
+#ifdef CONFIG_CEASEFIRE_DEBUG
+	mdelay(DIV_ROUND_UP(READ_ONCE(abis_gather_delay_us), USEC_PER_MSEC));
+#endif
+	CF_MUTATION_IF(abis_left_off, !abis_on(tlb->mm), return);
+	if (narrow)
+		abis_gather_flush_classes(tlb, abis_gather_flushes(tlb));
+	flushes = abis_gather_flushes(tlb);
+	if (!flushes && tlb->abis_left && !narrow)
 		abis_count_flush(tlb->mm, ABIS_NONE);
 	else if (flushes && atomic_read(&tlb->mm->mm_users))
 		abis_count_flush(tlb->mm, tlb->abis_left ? ABIS_SOME : ABIS_ALL);
@@ -185,22 +252,6 @@ void __abis_gather_flush(struct mmu_gather *tlb)
 	CF_MUTATION_IF(abis_tables_unseen, tlb->abis_left && !tlb->cleared_ptes,
 		       __tlb_reset_range(tlb));
 	tlb->abis_left = 0;
-}
-
-/* Is an entry without the bit worth more than the work of a CPU that sets it? */
-static bool abis_profits(struct vm_area_struct *vma, pte_t pte)
-{
-	return abis_source_on(ABIS_SOURCE_UNCACHED) &&
-	       READ_ONCE(cf_young_trusted) && migration_entry_supports_ad() &&
-	       !mm_has_notifiers(vma->vm_mm) && abis_is_plain(vma, pte);
-}
-
-/* The use of the page is in the other bit, so that Linux sees the same as before. */
-static pte_t abis_keep_use(pte_t pte)
-{
-	pte = pte_clear_flags(pte, _PAGE_ACCESSED);
-	CF_MUTATION(abis_use_lost, return pte);
-	return pte_set_flags(pte, _PAGE_USED);
 }
 
 /**
@@ -217,7 +268,7 @@ static pte_t abis_keep_use(pte_t pte)
  */
 pte_t __abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr)
 {
-	if (!abis_profits(vma, pte) || cf_batch_pending(vma->vm_mm))
+	if (!abis_profits(vma, pte, ABIS_SOURCE_UNCACHED) || cf_batch_pending(vma->vm_mm))
 		return pte;
 	count_vm_events(ABIS_BORN, nr);
 	return abis_keep_use(pte);
@@ -235,7 +286,7 @@ pte_t __abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr)
  */
 pte_t __abis_flushed(struct vm_area_struct *vma, pte_t pte)
 {
-	if (!(pte_flags(pte) & _PAGE_ACCESSED) || !abis_profits(vma, pte))
+	if (!(pte_flags(pte) & _PAGE_ACCESSED) || !abis_profits(vma, pte, ABIS_SOURCE_UNCACHED))
 		return pte;
 	count_vm_event(ABIS_CLEANED);
 	return abis_keep_use(pte);

@@ -96,6 +96,7 @@ enum cf_cached {
 	CF_CACHED_PENDING,
 	CF_CACHED_UNTRACKED,
 	CF_CACHED_VENDOR,
+	CF_CACHED_CLASS,	/* by CPUs of the class that it names, and no others */
 };
 
 /**

@@ -43,6 +43,11 @@
  *   - a write protected entry of userfaultfd that nobody waits for (WP_ASYNC) is read,
  *     changed and written by do_wp_page() while CPUs walk it, and the bit that one of
  *     them sets in between is lost: the entry is written with it (cf_rewritten())
+ *   - an entry that was loaded by other tables (../abis/insert.c) names the CPUs that may
+ *     have it, and has the use of its page in another bit. The name stays in it, whatever
+ *     is changed, until ptep_test_and_clear_young() takes both, and tags, or migration, which
+ *     makes of the use an entry with the bit. Who clears a set bit tags as well, so that the
+ *     name is too much at worst. MADV_FREE takes the use only, and flushes in the end
  *   - other entries that are new and without the bit were never cached: those of a
  *     child, of a huge page that was split after its flush, at another address
  *     after mremap(), of a page that a device had alone (after a flush)
@@ -253,7 +258,9 @@ enum cf_cached cf_cached(struct vm_area_struct *vma, pte_t pte,
 		return CF_CACHED_PENDING;
 	if (cf_young_stale(pte_pfn(pte), nr))
 		return CF_CACHED_STALE;
-	return cf_young_untracked(ctx) ? CF_CACHED_UNTRACKED : CF_UNCACHED;
+	if (cf_young_untracked(ctx))
+		return CF_CACHED_UNTRACKED;
+	return pte_flags(pte) & _PAGE_CLASS ? CF_CACHED_CLASS : CF_UNCACHED;
 }
 
 /**

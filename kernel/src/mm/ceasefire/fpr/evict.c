@@ -86,6 +86,9 @@ bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
 	VM_WARN_ON_ONCE_FOLIO(fpr_evict_listed(pte), pfn_folio(pte_pfn(pte)));
 	why = fpr_evict_on(vma->vm_mm) ? cf_cached(vma, pte, 1, 0) :
 					 CF_CACHED_DISABLED;
+	/* Reclaim flushes for many, and everywhere. */
+	if (why == CF_CACHED_CLASS)
+		why = CF_CACHED_YOUNG;
 	count_vm_event(FPR_EVICT_FLUSH_YOUNG + why);
 	trace_fpr_evict(ctx->id, pte_pfn(pte), why - CF_UNCACHED);
 	return why == CF_UNCACHED;

@@ -26,8 +26,8 @@ char *abis_written(size_t pages, uint64_t word);
 
 /* What of flushes, and how often another CPU was interrupted for one. */
 struct abis_flushes {
-	long none, some, all, received;
-	long uncached, young, stale, pending, untracked, other;
+	long none, some, all, local, narrow, received;
+	long uncached, class, young, stale, pending, untracked, other;
 };
 
 struct abis_flushes abis_flushes(void);
