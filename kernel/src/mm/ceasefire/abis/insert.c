@@ -176,7 +176,7 @@ static bool abis_read_by(struct abis_tables *t, struct mm_struct *mm,
 {
 	unsigned long cr3 = __read_cr3();
 	bool read;
-	u8 byte;
+	u8 byte __maybe_unused;
 
 	ceasefire_root(mm, t->pgd);
 	native_write_cr3((cr3 & ~CR3_ADDR_MASK) | __sme_pa(t->pgd) | CR3_NOFLUSH);
