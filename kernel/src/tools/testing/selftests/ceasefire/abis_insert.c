@@ -74,6 +74,8 @@ static char *written(size_t pages, uint64_t word)
 /* All of the pages that were asked for were loaded so, and what that was good for. */
 static void went_to_nobody_else(struct abis_flushes got, long inserted)
 {
+	/* A CPU that has lost an entry since walks there. */
+	PREMISE(!got.young, "%ld entries were used again", got.young);
 	ENSURE(vmstat("abis_inserted") - inserted >= PAGES,
 	       "%ld entries were inserted", vmstat("abis_inserted") - inserted);
 	ENSURE(got.local == 1 && got.class >= PAGES && !got.narrow,
@@ -144,6 +146,7 @@ static void of_the_peer(void (*let_go)(char *p), uint64_t left)
 	let_go(p);
 	got = abis_flushes_since(got);
 	peer_finds(p, PAGES, left);
+	PREMISE(!got.young, "%ld entries were used again", got.young);
 	ENSURE(got.narrow == 1 && got.class >= PAGES,
 	       "%ld flushes were narrow, %ld local, %ld for all; %ld entries by class",
 	       got.narrow, got.local, got.all, got.class);
@@ -208,6 +211,7 @@ static void copied(void)
 	ENSURE(probe_write(p, WORD(NEW)), "no write");
 	got = abis_flushes_since(got);
 	peer_finds(p, 1, WORD(NEW));
+	PREMISE(!got.young, "%ld entries were used again", got.young);
 	ENSURE(got.narrow == 1, "%ld flushes were narrow, %ld for all",
 	       got.narrow, got.all);
 }
