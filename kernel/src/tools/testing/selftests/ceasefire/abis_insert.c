@@ -195,6 +195,30 @@ static void peers_protected(void)
 	ENSURE(!peer_write(p, PAGES, WORD(NEW)), "the peer can still write");
 }
 
+/*
+ * Rights that grow are no reason for a flush. The entry goes on naming the peer, which
+ * has it with those of before.
+ */
+static void rights_grow(void)
+{
+	struct abis_flushes got;
+	struct tfile file;
+	char *p;
+
+	start();
+	file_make(&file, ON_TMPFS, 1, OWN);
+	p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, file.fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	ENSURE(peer_count(p, 1, WORD(OWN)) == 1, "wrong data");
+	MUST(mprotect(p, PAGE, PROT_READ | PROT_WRITE));
+	got = abis_flushes();
+	MUST(munmap(p, PAGE));
+	got = abis_flushes_since(got);
+	peer_finds(p, 1, FAULTED);
+	PREMISE(!got.young, "%ld entries were used again", got.young);
+	ENSURE(got.class == 1, "%ld entries by class", got.class);
+}
+
 /* The peer has what was there before a write to a private mapping. */
 static void copied(void)
 {
@@ -574,6 +598,7 @@ int main(int argc, char **argv)
 		{ "peers_dontneed", peers_dontneed, 0 },
 		{ "peers_protected", peers_protected, 0 },
 		{ "both", both, 0 },
+		{ "rights_grow", rights_grow, 0 },
 		{ "copied", copied, 0 },
 		{ "cleared", cleared, 0 },
 		{ "moved", moved, 0 },
