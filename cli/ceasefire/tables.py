@@ -3,25 +3,22 @@
 
 A table is as wide as the terminal at most, and 80 columns elsewhere; programs read --json.
 
-Whatever is printed here is text: no markup, no control characters, see text.py. It stands apart
-from output.py because Rich takes half as long to import as a short command does to run.
+Whatever is printed here is text: no markup, no control characters, see text.py. Rich is imported
+where a table is printed: that takes half as long as a short command does to run.
 """
+# ruff: noqa: PLC0415
 
 import io
 import sys
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Literal, TextIO
-
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from ceasefire.output import columns_of_terminal, fancy
 from ceasefire.text import shown
+
+if TYPE_CHECKING:
+    from rich.padding import Padding
 
 _STYLE_OF = {"pass": "green", "fail": "red", "skip": "yellow", "info": "dim"}
 
@@ -42,6 +39,11 @@ def print_table(
 
     numbers_from: index of the first column that holds numbers and is aligned to the right.
     """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     stream = sys.stdout if file is None else file
     rich = fancy(stream)
     look = box.SIMPLE_HEAD if rich else None
@@ -72,8 +74,11 @@ def print_table(
     stream.write("\n".join([*wrap(shown(title), columns_of_terminal()), *lines]) + "\n")
 
 
-def _cell(text: str, style: str, gap: int) -> Padding:
+def _cell(text: str, style: str, gap: int) -> "Padding":
     """Return what is in a cell, with the gap behind it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
     # A str would be read as markup, a Text is not.
     return Padding(Text(text, style=style), (0, gap, 0, 0))
 
@@ -83,6 +88,8 @@ def _widths(texts: Sequence[Sequence[str]], numbers_from: int) -> list[int]:
 
     Numbers stay whole, and so do the words of their names.
     """
+    from rich.cells import cell_len
+
     widths, least = [], []
     for index, cells in enumerate(zip(*texts, strict=True)):
         longest = max(cell_len(cell) for cell in cells)
