@@ -43,7 +43,7 @@ enum variant {
 	PLAIN,
 	FPR,
 	FPR_SKIP,	/* skips even with one CPU; debug kernels only */
-	LATR,		/* in a lazy process, without the flag */
+	LATR,		/* a lazy process without the flag, or a lazy program */
 	VARIANTS,
 };
 
@@ -160,6 +160,15 @@ static void write_file(const struct test *test, int flag, unsigned long count)
 	write_loop(tmp_file, count, true);
 }
 
+/* 16 ms of one clock without a system call: four ticks. Long blocks, see steps-plugin.c. */
+static void spin(const struct test *test, int flag, unsigned long count)
+{
+	(void)test;
+	(void)flag;
+	for (unsigned long n = 0; n < count * 16000; n++)
+		__asm__ volatile(".rept 1000\n\tnop\n\t.endr");
+}
+
 static void program(const struct test *test, int flag, unsigned long count)
 {
 	(void)flag;
@@ -178,10 +187,11 @@ static struct test tests[MAX_CASES] = {
 	{ "page-fault", page_fault, 1, false, NULL },
 	{ "write-null", write_null, 0, false, NULL },
 	{ "write-file", write_file, 0, false, NULL },
+	{ "spin", spin, 0, false, NULL },
 };
 
 /* Those above, and those that are added for --program. */
-#define LOOPS 11
+#define LOOPS 12
 static size_t nr_tests = LOOPS;
 
 struct options {
@@ -531,7 +541,7 @@ int main(int argc, char **argv)
 					    calibrate(test, options.ms * 1000000);
 			for (enum variant v = 0; v < VARIANTS; v++) {
 				if (options.variants[v] &&
-				    (v == PLAIN || test->fpr))
+				    (v == PLAIN || v == LATR || test->fpr))
 					measure(&options, test, v, counts[i],
 						repeat);
 			}

@@ -310,15 +310,19 @@ def test_every_other_boot_has_the_other_order() -> None:
     assert plan.order() == ["run", "stock", "stock", "run", "run", "stock"]
 
 
+@pytest.mark.parametrize("variant", ["plain", "latr"])
 @pytest.mark.parametrize(("more", "verdict"), [(1.004, "pass"), (1.006, "fail")])
 def test_idle_cost_has_a_limit(
-    more: float, verdict: str, capsys: pytest.CaptureFixture[str]
+    variant: str, more: float, verdict: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    costs = {}
-    for case in instructions.IDLE_CASES:
-        costs[case, "stock", "plain"] = count.Cost(1000, 1000)
-        costs[case, "run", "plain"] = count.Cost(1000, 1000)
-    costs["page-fault", "run", "plain"] = count.Cost(1000, 1000 * more)
+    costs = {
+        (case, kernel, which): count.Cost(1000, 1000)
+        for case in instructions.IDLE_CASES
+        for kernel, which in (("stock", "plain"), ("run", "plain"), ("run", "latr"))
+    }
+    costs["page-fault", "run", variant] = count.Cost(1000, 1000 * more)
+    if variant == "plain":
+        costs["page-fault", "run", "latr"] = costs["page-fault", "run", "plain"]
     worst = instructions.print_idle(costs)
     assert worst == pytest.approx(100 * more - 100)
     assert (worst > instructions.IDLE_LIMIT_PERCENT) == (verdict == "fail")
@@ -347,7 +351,8 @@ def test_steps_need_functions() -> None:
 
 
 def test_profile_is_of_a_case_that_there_is() -> None:
-    with pytest.raises(UsageError, match="plain or fpr"):
+    with pytest.raises(UsageError, match="plain, fpr or latr"):
         instructions.parse_profile("page-fault:fast")
     assert instructions.parse_profile("page-fault") == ("page-fault", "plain")
     assert instructions.parse_profile("mmap-munmap:fpr") == ("mmap-munmap", "fpr")
+    assert instructions.parse_profile("spin:latr") == ("spin", "latr")
