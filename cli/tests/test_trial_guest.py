@@ -173,7 +173,10 @@ def test_try_same_output(ceasefire: Runner, tmp_path: Path) -> None:
     record = json.loads(done.stdout)
     assert record["same"]
     assert len(record["samples"]) == 6
-    assert record["summary"]["fpr"]["skipped"] >= 50
+    fpr = [sample["counters"] for sample in record["samples"] if sample["mode"] == "fpr"]
+    # While the other thread sleeps there is nobody to interrupt, and nothing to skip.
+    assert all(c["fpr_skip"] + c["fpr_flush_local"] >= 50 for c in fpr)
+    assert record["summary"]["fpr"]["skipped"] > 0
     assert record["summary"]["fpr"]["received"] <= record["summary"]["off"]["received"]
 
 
