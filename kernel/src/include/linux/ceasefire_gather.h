@@ -33,6 +33,10 @@ static inline void cf_gather_init(struct mmu_gather *tlb)
 {
 	tlb->cf_marked = 0;
 	tlb->cf_unsafe = CF_SAFE;
+#ifdef CONFIG_CEASEFIRE_GATHERS
+	tlb->whole_end = 0;
+	tlb->cf_listed = 0;
+#endif
 #ifdef CONFIG_CEASEFIRE_ABIS
 	tlb->abis_left = 0;
 	tlb->abis_classes = 0;
@@ -132,25 +136,52 @@ static inline void cf_hold_pages(struct mmu_gather *tlb) { }
 
 #endif /* CONFIG_CEASEFIRE_CORE */
 
-#ifdef CONFIG_CEASEFIRE_SHARERS
+#ifdef CONFIG_CEASEFIRE_GATHERS
 
-/* The call that a gather is for is about this range, and no more. */
-static inline void sharers_gather_whole(struct mmu_gather *tlb,
-					unsigned long start, unsigned long end)
+void __cf_gather_begins(struct mmu_gather *tlb);
+void __cf_gather_ends(struct mmu_gather *tlb);
+bool __cf_gather_meets(struct mmu_gather *tlb);
+
+/*
+ * The call that a gather is for is about this range, and no more. Before it changes an
+ * entry; who has ABIS wants to know whom it meets (mm/ceasefire/core/gathers.c).
+ */
+static inline void cf_gather_whole(struct mmu_gather *tlb, unsigned long start,
+				   unsigned long end)
 {
 	tlb->whole_start = start;
 	tlb->whole_end = end;
+	if (abis_on(tlb->mm))
+		__cf_gather_begins(tlb);
 }
 
+/* tlb_finish_mmu(): it has flushed, and counts among the gathers still. */
+static inline void cf_gather_ends(struct mmu_gather *tlb)
+{
+	if (unlikely(tlb->cf_listed))
+		__cf_gather_ends(tlb);
+}
+
+/* Nobody else clears entries where this one does. */
+static inline bool cf_gather_alone(struct mmu_gather *tlb)
+{
+	return unlikely(tlb->cf_listed) && !tlb->fullmm && !tlb->cf_marked &&
+	       !__cf_gather_meets(tlb);
+}
+
+#else
+
+#define cf_gather_whole(tlb, start, end) ((void)0)
+#define cf_gather_ends(tlb) ((void)0)
+#define cf_gather_alone(tlb) false
+
+#endif /* CONFIG_CEASEFIRE_GATHERS */
+
+#ifdef CONFIG_CEASEFIRE_SHARERS
+
 /*
- * tlb_finish_mmu(): another gather of the process is under way. What it has cleared
- * in the range of this call, and has not flushed for yet, this one has found empty,
- * and must flush for, too: that is all of the range. What is outside of it is
- * nobody's concern here. Smallest steps, since it is not known what was there.
- *
- * One that may skip its flush does not skip this one (I5).
- *
- * Return: false if everything has to be flushed, as ever.
+ * With copies of tables: all of the range of the call is flushed for, and what is outside
+ * of it is nobody's concern. Smallest steps, since it is not known what was there.
  */
 static inline bool sharers_gather_nested(struct mmu_gather *tlb)
 {
@@ -165,10 +196,23 @@ static inline bool sharers_gather_nested(struct mmu_gather *tlb)
 
 #else
 
-#define sharers_gather_whole(tlb, start, end) ((void)0)
 #define sharers_gather_nested(tlb) false
 
 #endif /* CONFIG_CEASEFIRE_SHARERS */
+
+/*
+ * tlb_finish_mmu(): another gather of the process is under way. What it has cleared
+ * in the range of this call, and has not flushed for yet, this one has found empty,
+ * and must flush for, too. Unless they do not meet: then there is nothing of the kind.
+ *
+ * One that may skip its flush does not skip this one (I5).
+ *
+ * Return: false if everything has to be flushed, as ever.
+ */
+static inline bool cf_gather_nested(struct mmu_gather *tlb)
+{
+	return cf_gather_alone(tlb) || sharers_gather_nested(tlb);
+}
 
 #ifdef CONFIG_CEASEFIRE_ABIS
 

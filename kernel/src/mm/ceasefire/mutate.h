@@ -165,6 +165,7 @@
 	M(sharers_halves_together)	\
 	M(sharers_stacks_together)	\
 	M(cf_young_pending_unseen)	\
+	M(cf_gathers_apart)	\
 	M(cf_batch_unseen)	\
 	M(abis_locked_unseen)	\
 	M(abis_tables_unseen)	\

@@ -12,9 +12,9 @@
  *     uprobes, memory failure
  *   - reclaim and migration note no flush for later
  *
- * A gather that overlaps with another one flushes everything in the end, as ever:
- * it may have found entries empty that the other one has cleared, and relies on its
- * own flush for those (tlb_finish_mmu()). In its middle, when it is full, it flushes
+ * A gather that meets another one flushes everything in the end, as ever: it may have
+ * found entries empty that the other one has cleared, and relies on its own flush for
+ * those (tlb_finish_mmu(), ../core/gathers.c). In its middle, when it is full, it flushes
  * for what is in its range only; an entry that the other one has left without
  * the accessed bit, and has not flushed for, is taken into it for that reason
  * (cf_young_pending()).
@@ -55,8 +55,8 @@ static_assert(ABIS_CACHED_CLASS - ABIS_CACHED_YOUNG == CF_CACHED_CLASS);
 static_assert(ABIS_CACHED_LOCKED - ABIS_CACHED_YOUNG == ABIS_IS_LOCKED);
 
 /* Why a CPU may have entries that were just cleared, counted; CF_UNCACHED: none has. */
-static int abis_cached(struct vm_area_struct *vma, pte_t pte, unsigned int nr,
-		       int own)
+static int abis_cached(struct vm_area_struct *vma, unsigned long addr, pte_t pte,
+		       unsigned int nr, const struct mmu_gather *own)
 {
 	bool uncached = abis_source_on(ABIS_SOURCE_UNCACHED);
 	bool inserted = abis_source_on(ABIS_SOURCE_INSERTED);
@@ -66,7 +66,7 @@ static int abis_cached(struct vm_area_struct *vma, pte_t pte, unsigned int nr,
 		return CF_CACHED_DISABLED;
 	if (!abis_is_plain(vma, pte))
 		return ABIS_IS_SPECIAL;
-	why = cf_cached(vma, pte, nr, own);
+	why = cf_cached(vma, addr, pte, nr, own);
 	CF_MUTATION_IF(abis_class_unseen, why == CF_CACHED_CLASS,
 		       why = CF_UNCACHED);
 	if ((why == CF_UNCACHED && !uncached) ||
@@ -96,18 +96,19 @@ static void abis_count_flush(struct mm_struct *mm, enum vm_event_item which)
  * the page off its list does not get it as long as a gather has it, too, and has flushed
  * for it himself when it is back there.
  */
-static bool abis_is_awaited(struct mm_struct *mm, bool listed)
+static bool abis_is_awaited(struct mm_struct *mm, unsigned long addr, bool listed)
 {
-	return listed && (mm_tlb_flush_pending(mm) || cf_batch_pending(mm));
+	return listed && (cf_gathers_meet(mm, NULL, addr, 1) || cf_batch_pending(mm));
 }
 
 /* As abis_cached(), for one entry that was cleared, and with a flush of its own. */
-static int abis_cached_alone(struct vm_area_struct *vma, pte_t pte, bool listed)
+static int abis_cached_alone(struct vm_area_struct *vma, unsigned long addr,
+			     pte_t pte, bool listed)
 {
-	int why = abis_cached(vma, pte, 1, 0);
+	int why = abis_cached(vma, addr, pte, 1, NULL);
 
 	if ((why == CF_UNCACHED || why == CF_CACHED_CLASS) &&
-	    abis_is_awaited(vma->vm_mm, listed))
+	    abis_is_awaited(vma->vm_mm, addr, listed))
 		return CF_CACHED_PENDING;
 	return why;
 }
@@ -129,7 +130,7 @@ bool __abis_uncached(struct vm_area_struct *vma, pte_t pte, bool listed)
 	/* Nothing that a CPU would walk was there. */
 	if (!pte_present(pte))
 		return false;
-	why = abis_cached_alone(vma, pte, listed);
+	why = abis_cached_alone(vma, CF_ANYWHERE, pte, listed);
 	abis_count_flush(vma->vm_mm, why == CF_UNCACHED ? ABIS_NONE : ABIS_ALL);
 	abis_count_entries(vma->vm_mm, pte, 1, why);
 	return why == CF_UNCACHED;
@@ -151,7 +152,7 @@ bool __abis_clear_flush(struct vm_area_struct *vma, unsigned long addr,
 
 	if (!pte_present(pte))
 		return false;
-	why = abis_cached_alone(vma, pte, true);
+	why = abis_cached_alone(vma, addr, pte, true);
 	if (why == CF_CACHED_CLASS)
 		abis_flush_classes(mm, addr, addr + PAGE_SIZE,
 				   BIT(abis_class(pte)));
@@ -186,7 +187,7 @@ bool __abis_gather_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	/* The whole address space goes, and its entries were cleared in any order. */
 	if (tlb->fullmm)
 		return false;
-	why = abis_cached(vma, pte, nr, 1);
+	why = abis_cached(vma, addr, pte, nr, tlb);
 	if (why == CF_CACHED_CLASS)
 		abis_gather_class(tlb, addr, nr, abis_class(pte));
 	if (!abis_count_entries(tlb->mm, pte, nr, why))

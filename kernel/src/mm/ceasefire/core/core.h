@@ -99,6 +99,9 @@ enum cf_cached {
 	CF_CACHED_CLASS,	/* by CPUs of the class that it names, and no others */
 };
 
+/* Of an entry that is asked for: at an address that the caller does not know. */
+#define CF_ANYWHERE	ULONG_MAX
+
 /**
  * struct cf_policy - what a mechanism decides about the munmap()s of a process
  * @map_area:	an address for a mapping, with the arguments of mmap(); 0: as if
@@ -455,10 +458,24 @@ void cf_flush_late(struct cf_ctx *ctx, u64 gen);
 /* young.c */
 extern bool cf_young_trusted;
 bool cf_batch_pending(struct mm_struct *mm);
-enum cf_cached cf_cached(struct vm_area_struct *vma, pte_t pte,
-			 unsigned long nr, int own);
+enum cf_cached cf_cached(struct vm_area_struct *vma, unsigned long addr,
+			 pte_t pte, unsigned long nr,
+			 const struct mmu_gather *own);
 void cf_born_begin(struct cf_ctx *ctx);
 void cf_born_end(struct cf_ctx *ctx);
+
+/* gathers.c */
+#ifdef CONFIG_CEASEFIRE_GATHERS
+bool cf_gathers_meet(struct mm_struct *mm, const struct mmu_gather *own,
+		     unsigned long addr, unsigned long nr);
+#else
+static inline bool cf_gathers_meet(struct mm_struct *mm,
+				   const struct mmu_gather *own,
+				   unsigned long addr, unsigned long nr)
+{
+	return atomic_read(&mm->tlb_flush_pending) > !!own;
+}
+#endif
 
 /* policy.c */
 int cf_policy_choose(const struct cf_policy *policy);

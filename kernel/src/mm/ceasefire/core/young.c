@@ -26,8 +26,7 @@
  *   - ptep_test_and_clear_young() tags: reclaim, MGLRU, DAMON, clear_refs, idle
  *     page tracking, MADV_COLD
  *   - madvise(MADV_FREE), for anonymous pages, clears it within an mmu_gather and
- *     flushes at the end: mm_tlb_flush_pending() says so, and is right under the
- *     page table lock. Who has a gather himself counts in it once
+ *     flushes at the end: gathers.c knows that, and is right under the page table lock
  *   - a frame without room for its tag: cf_ctx.untracked, for the whole process
  *   - a process that has no context yet (fork() copies VM_FPR), or whose bits
  *     were nobody's concern: cf_ctx.born
@@ -38,8 +37,8 @@
  *     Fault-around, where its entries are born without the bit, asks before
  *   - fault-around may also come where a gather has cleared the entry and will flush
  *     for it. The gather has the page until then, so that nobody evicts or migrates
- *     it, and whoever has a gather as well flushes if that is not over
- *     (tlb_finish_mmu()). All others ask mm_tlb_flush_pending() for any page
+ *     it, and whoever has a gather there as well flushes if that is not over
+ *     (tlb_finish_mmu()). All others ask gathers.c for any page
  *   - a write protected entry of userfaultfd that nobody waits for (WP_ASYNC) is read,
  *     changed and written by do_wp_page() while CPUs walk it, and the bit that one of
  *     them sets in between is lost: the entry is written with it (cf_rewritten())
@@ -170,10 +169,11 @@ static bool cf_young_heard(struct mm_struct *mm)
 }
 
 /* Is an accessed bit cleared by somebody who has not flushed yet? */
-static bool cf_young_pending(struct mm_struct *mm, int own)
+static bool cf_young_pending(struct mm_struct *mm, unsigned long addr,
+			     unsigned long nr, const struct mmu_gather *own)
 {
 	CF_MUTATION(cf_young_pending_unseen, return false);
-	return atomic_read(&mm->tlb_flush_pending) > own;
+	return cf_gathers_meet(mm, own, addr, nr);
 }
 
 /* May a stale translation of the process lead to one of the frames? */
@@ -230,15 +230,17 @@ bool cf_batch_pending(struct mm_struct *mm)
 /**
  * cf_cached() - may a CPU have an entry as it was?
  * @vma: the mapping, its page table is locked
+ * @addr: its address, or CF_ANYWHERE in the process
  * @pte: the entry, as it was in the step that has changed it; of several entries their
  *	 accessed bits together
  * @nr: number of pages, of one folio
- * @own: gathers of the caller, which count in tlb_flush_pending
+ * @own: the caller's gather, or NULL
  *
  * Return: why it may have it; CF_UNCACHED if none has.
  */
-enum cf_cached cf_cached(struct vm_area_struct *vma, pte_t pte,
-			 unsigned long nr, int own)
+enum cf_cached cf_cached(struct vm_area_struct *vma, unsigned long addr,
+			 pte_t pte, unsigned long nr,
+			 const struct mmu_gather *own)
 {
 	struct mm_struct *mm = vma->vm_mm;
 	struct cf_ctx *ctx = READ_ONCE(mm->cf);
@@ -254,7 +256,7 @@ enum cf_cached cf_cached(struct vm_area_struct *vma, pte_t pte,
 		return CF_CACHED_UNTRACKED;
 	if (cf_young_heard(mm))
 		return CF_CACHED_NOTIFIER;
-	if (PageAnon(pte_page(pte)) && cf_young_pending(mm, own))
+	if (PageAnon(pte_page(pte)) && cf_young_pending(mm, addr, nr, own))
 		return CF_CACHED_PENDING;
 	if (cf_young_stale(pte_pfn(pte), nr))
 		return CF_CACHED_STALE;

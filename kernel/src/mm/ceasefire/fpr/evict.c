@@ -84,7 +84,7 @@ bool __fpr_evicted(struct vm_area_struct *vma, pte_t pte)
 	if (!fpr_tracks(vma) || !ctx)
 		return false;
 	VM_WARN_ON_ONCE_FOLIO(fpr_evict_listed(pte), pfn_folio(pte_pfn(pte)));
-	why = fpr_evict_on(vma->vm_mm) ? cf_cached(vma, pte, 1, 0) :
+	why = fpr_evict_on(vma->vm_mm) ? cf_cached(vma, CF_ANYWHERE, pte, 1, NULL) :
 					 CF_CACHED_DISABLED;
 	/* Reclaim flushes for many, and everywhere. */
 	if (why == CF_CACHED_CLASS)

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Attacks on gathers beside each other (I11): one that finds what another one has cleared,
+ * and not flushed for, does not return before it is flushed. Those that do not meet
+ * leave each other alone.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "abis.h"
+#include "context.h"
+#include "env.h"
+#include "ktap.h"
+#include "peer.h"
+#include "regions.h"
+#include "worker.h"
+
+#define PAGES		16
+#define LENGTH		(PAGES * PAGE)
+#define OWN		0x5a
+/* Of what the other thread does, and until it is in the middle of that. */
+#define DELAY_MS	2000
+#define BEGUN_MS	500
+
+static struct worker other;
+static volatile bool busy;
+
+static void drops(void *p)
+{
+	MUST(madvise(p, LENGTH, MADV_DONTNEED));
+	busy = false;
+}
+
+static void frees(void *p)
+{
+	MUST(madvise(p, LENGTH, MADV_FREE));
+	busy = false;
+}
+
+static void other_begins(void (*job)(void *arg), void *arg)
+{
+	busy = true;
+	worker_begin(&other, job, arg);
+	sleep_ms(BEGUN_MS);
+	/* It has read that, and is late. */
+	abis_gather_delay(0);
+}
+
+/* It was in the middle of its call for as long as this thread was in its own. */
+static void other_ends(void)
+{
+	PREMISE(busy, "the other thread was too fast");
+	worker_end(&other);
+}
+
+static void begin(void)
+{
+	need_cpus(3);
+	worker_start(&other, 2, NULL);
+	if (context_has_sharers() == 1)
+		ktap_skip("with sharers nothing makes the flush late");
+	abis_start();
+}
+
+static void drop(char *p)
+{
+	MUST(madvise(p, LENGTH, MADV_DONTNEED));
+}
+
+/* Two threads take the same pages away; who comes second finds nothing. */
+static void both_at_once(void)
+{
+	char *p;
+
+	begin();
+	p = abis_written(PAGES, WORD(OWN));
+	abis_gather_delay(DELAY_MS);
+	other_begins(drops, p);
+	drop(p);
+	peer_finds(p, PAGES, 0);
+	other_ends();
+}
+
+/* The same with a part of what the second one takes. */
+static void partly(void)
+{
+	char *p;
+
+	begin();
+	p = abis_written(2 * PAGES, WORD(OWN));
+	abis_gather_delay(DELAY_MS);
+	other_begins(drops, p + LENGTH);
+	MUST(madvise(p, 2 * LENGTH, MADV_DONTNEED));
+	peer_finds(p, 2 * PAGES, 0);
+	other_ends();
+}
+
+/* MADV_FREE has cleared the bits of pages that somebody takes away then. */
+static void freed_partly(void)
+{
+	struct abis_flushes got;
+	char *p;
+
+	begin();
+	p = abis_written(2 * PAGES, WORD(OWN));
+	abis_gather_delay(DELAY_MS);
+	other_begins(frees, p + LENGTH);
+	got = abis_flushes();
+	MUST(madvise(p, 2 * LENGTH, MADV_DONTNEED));
+	got = abis_flushes_since(got);
+	peer_finds(p, 2 * PAGES, 0);
+	other_ends();
+	ENSURE(got.pending >= PAGES, "%ld entries had a flush coming", got.pending);
+}
+
+/* They do not meet: what no CPU has is not flushed for because somebody else is busy. */
+static void apart(void (*what)(void *arg))
+{
+	struct abis_flushes got;
+	char *p;
+
+	begin();
+	p = abis_written(3 * PAGES, WORD(OWN));
+	abis_settle();
+	ENSURE(peer_write(p + 2 * LENGTH, PAGES, WORD(OWN)) == PAGES, "no write");
+	abis_gather_delay(DELAY_MS);
+	other_begins(what, p + 2 * LENGTH);
+	got = abis_flushes();
+	drop(p);
+	got = abis_flushes_since(got);
+	other_ends();
+	peer_finds(p, PAGES, 0);
+	ENSURE_ONCE(!got.pending && !got.received && got.uncached >= PAGES,
+		    "%ld entries had a flush coming, %ld shootdowns, %ld in no TLB",
+		    got.pending, got.received, got.uncached);
+}
+
+static void apart_dropped(void)
+{
+	apart(drops);
+}
+
+static void apart_freed(void)
+{
+	apart(frees);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "both_at_once", both_at_once, 0 },
+		{ "partly", partly, 0 },
+		{ "freed_partly", freed_partly, 0 },
+		{ "apart_dropped", apart_dropped, 0 },
+		{ "apart_freed", apart_freed, 0 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}
