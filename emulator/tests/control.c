@@ -292,6 +292,37 @@ static void no_cache(void)
 	expect_eq(N(FREED), 1);
 }
 
+/* What is filled when as many pages are read for a second time. */
+static u64 filled_again(u64 pages)
+{
+	u64 before = 0;
+
+	start();
+	for (u64 n = 0; n < pages; n++)
+		map(root, UVA + n * PAGE, old, P | RW | US);
+	/* A TLB that goes by use would be small after flushes. */
+	for (int n = 0; n < 8; n++)
+		set_cr3(root);
+	for (int again = 0; again < 2; again++) {
+		before = N(FILLS);
+		for (u64 n = 0; n < pages; n++)
+			expect_eq(read8(UVA + n * PAGE), old);
+	}
+	return N(FILLS) - before;
+}
+
+/* With entries=64. */
+static void few_entries(void)
+{
+	expect(filled_again(512) > 256);
+}
+
+/* With entries=4096. */
+static void many_entries(void)
+{
+	expect(filled_again(1024) < 16);
+}
+
 const struct test tests_control[] = {
 	{ "ring3_refused", ring3_refused, "check" },
 	{ "ring3_disarm", ring3_disarm, "check" },
@@ -310,5 +341,7 @@ const struct test tests_control[] = {
 	{ "no_fetch", no_fetch, "no-fetch" },
 	{ "absent", absent, "absent" },
 	{ "no_cache", no_cache, "no-cache" },
+	{ "few_entries", few_entries, "few-entries" },
+	{ "many_entries", many_entries, "many-entries" },
 	{ 0, 0, 0 }
 };

@@ -114,6 +114,7 @@ struct TLBCheck {
     uint64_t end;
     uint64_t sample;
     uint64_t upper;
+    uint64_t entries;
     uint64_t ahead;
     uint64_t seed;
     uint64_t old_ms;

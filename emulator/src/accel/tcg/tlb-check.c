@@ -18,6 +18,7 @@
 #include "qapi/visitor.h"
 #include "qemu/module.h"
 #include "qemu/timer.h"
+#include "qemu/host-utils.h"
 #include "qemu/error-report.h"
 #include "qom/object_interfaces.h"
 #include "hw/boards.h"
@@ -26,6 +27,8 @@
 #include "tlb-check-internal.h"
 
 #define MAX_AHEAD 64
+#define MIN_ENTRIES 64
+#define MAX_ENTRIES 65536
 
 #define TYPE_TLB_CHECK "tlb-check"
 OBJECT_DECLARE_SIMPLE_TYPE(TLBCheck, TLB_CHECK)
@@ -33,6 +36,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(TLBCheck, TLB_CHECK)
 unsigned tlb_check_on;
 unsigned tlb_check_upper;
 unsigned tlb_check_ahead;
+unsigned tlb_check_entries;
 TLBCheck *tlb_check;
 
 static void tlb_check_exit(Notifier *n, void *unused)
@@ -95,6 +99,12 @@ static void tlb_check_complete(UserCreatable *uc, Error **errp)
         error_setg(errp, "tlb-check: ahead has to be at most %d", MAX_AHEAD);
         return;
     }
+    if (s->entries && (s->entries < MIN_ENTRIES || s->entries > MAX_ENTRIES ||
+                       !is_power_of_2(s->entries))) {
+        error_setg(errp, "tlb-check: entries has to be a power of two from %d "
+                   "to %d", MIN_ENTRIES, MAX_ENTRIES);
+        return;
+    }
     if (strcmp(s->pti, "on") && strcmp(s->pti, "off") &&
         strcmp(s->pti, "auto")) {
         error_setg(errp, "tlb-check: pti is on, off or auto");
@@ -104,6 +114,8 @@ static void tlb_check_complete(UserCreatable *uc, Error **errp)
         !tlb_check_symbols_load(s, errp) || !tlb_check_log_open(s, errp)) {
         return;
     }
+    /* The TLBs of vCPUs are made after that. */
+    tlb_check_entries = s->entries;
     exists = true;
     s->machine_done.notify = tlb_check_start;
     qemu_add_machine_init_done_notifier(&s->machine_done);
@@ -245,6 +257,8 @@ static void tlb_check_class_init(ObjectClass *oc, void *data)
             "Entries of upper levels that a vCPU caches (default: 0)");
     add_u64(oc, "ahead", offsetof(TLBCheck, ahead),
             "Fills that nobody asked for, after each (default: 0)");
+    add_u64(oc, "entries", offsetof(TLBCheck, entries),
+            "Entries of the TLB of a mode (default: by use, as QEMU does)");
     add_u64(oc, "seed", offsetof(TLBCheck, seed),
             "Where the choice of those begins (default: 1)");
     add_u64(oc, "old-ms", offsetof(TLBCheck, old_ms),

@@ -21,6 +21,8 @@ extern unsigned tlb_check_on;
 extern unsigned tlb_check_upper;
 /* How many pages a fill is followed by; 0: none. */
 extern unsigned tlb_check_ahead;
+/* Entries that the TLB of a mode has; 0: as many as seem to be of use. */
+extern unsigned tlb_check_entries;
 
 /*
  * Mistakes to make on purpose, for the tests of the checker: property mutate.
