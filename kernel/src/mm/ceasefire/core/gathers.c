@@ -7,7 +7,7 @@
  * the gathers of a process in tlb_flush_pending, and whoever is not alone flushes
  * everything in the end. With many threads somebody always is, and mostly at other
  * addresses. So where somebody asks, a gather notes the range of its call, before it
- * changes an entry, until it has flushed:
+ * changes an entry, until it has flushed, or has left that for later (I5):
  *
  *   gather A				B
  *   notes its range (list lock)
@@ -45,7 +45,7 @@
 #define CF_LISTS_BITS	6
 
 struct cf_gathers {
-	spinlock_t lock;
+	spinlock_t lock;	/* of the list, and of what stands on it */
 	struct list_head list;
 } ____cacheline_aligned_in_smp;
 

@@ -29,7 +29,7 @@
  * noted. Until then tlb_flush_pending says so, since the gather of the hints counts in
  * it: pte_accessible() asks for both. Who has a gather himself counts, too, and learns
  * nothing from it; but of two gathers at a time the one that ends flushes everything
- * (tlb_finish_mmu()):
+ * (tlb_finish_mmu()), as neither notes what it is about (../core/gathers.c):
  *
  *   hints, mmap_lock for reading	userfaultfd, likewise
  *   pending++
