@@ -350,6 +350,12 @@ def test_steps_need_functions() -> None:
         profile.Symbols("ffffffff81000200 D data\n")
 
 
+def test_profiles_differ_by_function() -> None:
+    first = profile.Profile(own=Counter(same=800, less=80, noise=3))
+    second = profile.Profile(own=Counter(same=800, less=64, more=160, noise=0))
+    assert profile.differences(first, second) == [("more", 160), ("less", -16)]
+
+
 def test_profile_is_of_a_case_that_there_is() -> None:
     with pytest.raises(UsageError, match="plain, fpr or latr"):
         instructions.parse_profile("page-fault:fast")

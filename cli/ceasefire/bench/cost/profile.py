@@ -136,3 +136,20 @@ def print_profile(profile: Profile, title: str) -> None:
     ]
     rows.append(["all", f"{profile.total / OPERATIONS:,.0f}", ""])
     print_table(["function", "its own", "with callees"], rows, title=title)
+
+
+def differences(first: Profile, second: Profile) -> list[tuple[str, int]]:
+    """Return by how much the second one's own instructions of a function differ, largest first.
+
+    What differs by less than half an instruction of an operation is left out.
+    """
+    found = [(name, second.own[name] - first.own[name]) for name in {*first.own, *second.own}]
+    found = [(name, more) for name, more in found if 2 * abs(more) >= OPERATIONS]
+    return sorted(found, key=lambda pair: (-abs(pair[1]), pair[0]))
+
+
+def print_differences(first: Profile, second: Profile, title: str) -> None:
+    """Print by which functions two profiles differ, by operation."""
+    rows = [[name, f"{more / OPERATIONS:+,.0f}"] for name, more in differences(first, second)]
+    rows.append(["all", f"{(second.total - first.total) / OPERATIONS:+,.0f}"])
+    print_table(["function", "more"], rows, title=title)

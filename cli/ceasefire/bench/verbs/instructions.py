@@ -108,10 +108,16 @@ def _profile(wanted: str, kernels: Sequence[str]) -> int:
         kernels = [kernel for kernel in kernels if kernel != _BASE]
     if not kernels:
         raise UsageError(f"--profile {wanted}: the stock kernel has no {variant}, add run")
+    found = {}
     for kernel in kernels:
         progress(f"{kernel} kernel, {case}, {variant}: under a minute")
-        found = profile.measure(kernel, case, variant)
-        profile.print_profile(found, f"{case}, {variant}, {kernel} kernel: instructions")
+        found[kernel] = profile.measure(kernel, case, variant)
+        profile.print_profile(found[kernel], f"{case}, {variant}, {kernel} kernel: instructions")
+    if _BASE in found:
+        for kernel in kernels:
+            if kernel != _BASE:
+                title = f"{case}, {variant}: instructions of {kernel} beyond {_BASE}"
+                profile.print_differences(found[_BASE], found[kernel], title)
     return 0
 
 

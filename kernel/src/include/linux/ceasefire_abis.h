@@ -14,7 +14,6 @@
 #ifdef CONFIG_CEASEFIRE_ABIS
 
 bool __abis_uncached(struct vm_area_struct *vma, pte_t pte, bool listed);
-pte_t __abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr);
 pte_t __abis_flushed(struct vm_area_struct *vma, pte_t pte);
 bool __abis_clear_flush(struct vm_area_struct *vma, unsigned long addr,
 			pte_t pte);
@@ -24,7 +23,7 @@ void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
 /* Has the process asked for it? Then it is noted whose accessed bits are cleared. */
 static inline bool abis_on(struct mm_struct *mm)
 {
-	return unlikely(READ_ONCE(mm->context.abis));
+	return unlikely(mm->context.abis);
 }
 
 /* ptep_clear_flush(): true if the CPUs that can have had the entry have dropped it. */
@@ -36,7 +35,8 @@ static inline bool abis_clear_flush(struct vm_area_struct *vma,
 
 /*
  * A fault makes entries, page table lock held. A macro: set_ptes() is declared later. With
- * its own in between, so that only this CPU gets the one that was asked for.
+ * its own in between, so that only this CPU gets the one that was asked for, and none has
+ * those beside it.
  */
 #define abis_install(vmf, mm, addr, ptep, pte, nr)			\
 do {									\
@@ -57,13 +57,6 @@ static inline bool abis_uncached(struct vm_area_struct *vma, pte_t pte,
 	return abis_on(vma->vm_mm) && __abis_uncached(vma, pte, listed);
 }
 
-/* set_pte_range(): entries beside the one that was touched. */
-static inline pte_t abis_born(struct vm_area_struct *vma, pte_t pte,
-			      unsigned int nr)
-{
-	return abis_on(vma->vm_mm) ? __abis_born(vma, pte, nr) : pte;
-}
-
 /* The entry was cleared and flushed for, and comes back with fewer rights. */
 static inline pte_t abis_flushed(struct vm_area_struct *vma, pte_t pte)
 {
@@ -77,7 +70,6 @@ static inline pte_t abis_flushed(struct vm_area_struct *vma, pte_t pte)
 #define abis_clear_flush(vma, addr, pte) false
 #define abis_install(vmf, mm, addr, ptep, pte, nr) \
 	set_ptes(mm, addr, ptep, pte, nr)
-#define abis_born(vma, pte, nr) (pte)
 #define abis_flushed(vma, pte) (pte)
 
 #endif /* CONFIG_CEASEFIRE_ABIS */

@@ -34,11 +34,12 @@ enum cf_drain_reason {
 #include <linux/mm.h>
 
 /* Some process has a recycling context; context.c has who may rely on it. */
-extern bool cf_used;
+extern bool __data_racy cf_used;
 
+/* A plain read, which compares in memory: so are those of the fields of a process. */
 static __always_inline bool cf_on(void)
 {
-	return unlikely(READ_ONCE(cf_used));
+	return unlikely(cf_used);
 }
 
 /* Tags by section of memory, see tags.c; NULL entries: none there. */

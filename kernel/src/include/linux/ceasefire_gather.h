@@ -32,10 +32,10 @@ void __cf_gather_anon(struct mmu_gather *tlb, struct page *page,
 static inline void cf_gather_init(struct mmu_gather *tlb)
 {
 	tlb->cf_marked = 0;
+	tlb->cf_listed = 0;
 	tlb->cf_unsafe = CF_SAFE;
 #ifdef CONFIG_CEASEFIRE_GATHERS
 	tlb->whole_end = 0;
-	tlb->cf_listed = 0;
 #endif
 #ifdef CONFIG_CEASEFIRE_ABIS
 	tlb->abis_left = 0;
@@ -52,14 +52,12 @@ static inline void cf_munmap_begin(struct mmu_gather *tlb,
 		__cf_munmap_begin(tlb, vms, mas_detach);
 }
 
-/* vms_clear_ptes(): true if the tables stay for a later drain (I4). */
-static inline bool cf_munmap_keep_tables(struct mmu_gather *tlb,
-					 struct vma_munmap_struct *vms,
-					 struct ma_state *mas_detach)
-{
-	return cf_on() && unlikely(tlb->mm->cf) &&
-	       __cf_munmap_keep_tables(vms, mas_detach);
-}
+/*
+ * vms_clear_ptes(): true if the tables stay for a later drain (I4). A macro: the structure
+ * is not known.
+ */
+#define cf_munmap_keep_tables(vms, mas_detach) \
+	(unlikely((vms)->cf_keep) && __cf_munmap_keep_tables(vms, mas_detach))
 
 /* zap_present_ptes(): cheap enough to be done for every gather. */
 static inline void cf_gather_unsafe(struct mmu_gather *tlb, enum cf_unsafe why)
@@ -95,15 +93,15 @@ static inline void cf_gather_special(struct mmu_gather *tlb, pte_t pte)
 /* tlb_flush_mmu_tlbonly(): true if the flush is not needed now. */
 static inline bool cf_skip_flush(struct mmu_gather *tlb)
 {
-	return cf_on() &&
-	       (unlikely(tlb->cf_marked) || IS_ENABLED(CONFIG_CEASEFIRE_DEBUG)) &&
+	return (unlikely(tlb->cf_marked) ||
+		(IS_ENABLED(CONFIG_CEASEFIRE_DEBUG) && cf_on())) &&
 	       __cf_skip_flush(tlb);
 }
 
 /* tlb_batch_pages_flush(): what has to wait anyhow need not be freed yet. */
 static inline void cf_hold_pages(struct mmu_gather *tlb)
 {
-	if (cf_on() && unlikely(tlb->cf_marked))
+	if (unlikely(tlb->cf_marked))
 		__cf_hold_pages(tlb);
 }
 
@@ -113,12 +111,7 @@ static inline void cf_gather_init(struct mmu_gather *tlb) { }
 static inline void cf_munmap_begin(struct mmu_gather *tlb,
 				   struct vma_munmap_struct *vms,
 				   struct ma_state *mas_detach) { }
-static inline bool cf_munmap_keep_tables(struct mmu_gather *tlb,
-					 struct vma_munmap_struct *vms,
-					 struct ma_state *mas_detach)
-{
-	return false;
-}
+#define cf_munmap_keep_tables(vms, mas_detach) false
 
 static inline void cf_gather_unsafe(struct mmu_gather *tlb,
 				    enum cf_unsafe why) { }
@@ -138,21 +131,22 @@ static inline void cf_hold_pages(struct mmu_gather *tlb) { }
 
 #ifdef CONFIG_CEASEFIRE_GATHERS
 
-void __cf_gather_begins(struct mmu_gather *tlb);
+void __cf_gather_begins(struct mmu_gather *tlb, unsigned long start,
+			unsigned long end, bool listed);
 void __cf_gather_ends(struct mmu_gather *tlb);
 bool __cf_gather_meets(struct mmu_gather *tlb);
 
 /*
  * The call that a gather is for is about this range, and no more. Before it changes an
- * entry; who has ABIS wants to know whom it meets (mm/ceasefire/core/gathers.c).
+ * entry; who has ABIS wants to know whom it meets (mm/ceasefire/core/gathers.c), who has
+ * sharers what to flush for where they do.
  */
 static inline void cf_gather_whole(struct mmu_gather *tlb, unsigned long start,
 				   unsigned long end)
 {
-	tlb->whole_start = start;
-	tlb->whole_end = end;
-	if (abis_on(tlb->mm))
-		__cf_gather_begins(tlb);
+	/* One jump for both. */
+	if (unlikely(sharers_on(tlb->mm) | abis_on(tlb->mm)))
+		__cf_gather_begins(tlb, start, end, abis_on(tlb->mm));
 }
 
 /* tlb_finish_mmu(): it has flushed, and counts among the gathers still. */
@@ -263,11 +257,12 @@ static inline bool abis_protect_uncached(struct mmu_gather *tlb,
 
 /*
  * tlb_flush_mmu_tlbonly(), before it looks whether there is anything to flush. Also if the
- * process does not want it any more since entries were left out.
+ * process does not want it any more since entries were left out. Those that are not on the
+ * list, and have left nothing out, are not counted.
  */
 static inline void abis_gather_flush(struct mmu_gather *tlb)
 {
-	if (abis_on(tlb->mm) || unlikely(tlb->abis_left))
+	if (unlikely(tlb->cf_listed || tlb->abis_left))
 		__abis_gather_flush(tlb);
 }
 

@@ -51,12 +51,12 @@ static inline void cf_va_claim(struct mm_struct *mm, unsigned long start,
 unsigned long __fpr_map_area(struct file *file, unsigned long addr,
 			     unsigned long len, unsigned long pgoff,
 			     unsigned long flags, vm_flags_t vm_flags);
+void __fpr_placed(unsigned long addr, unsigned long len, enum cf_claim who,
+		  vm_flags_t vm_flags);
 unsigned long __fpr_mmap_single(struct file *file, unsigned long addr,
 				unsigned long len, vm_flags_t vm_flags,
 				unsigned long pgoff);
 void __fpr_mapped(struct vm_area_struct *vma);
-void __fpr_placed(unsigned long addr, unsigned long len, enum cf_claim who,
-		  vm_flags_t vm_flags);
 
 /* In what __fpr_map_area() returns: the mapping gets VM_FPR. */
 #define FPR_MAP_MARKED	1UL
@@ -70,15 +70,16 @@ void __fpr_placed(unsigned long addr, unsigned long len, enum cf_claim who,
  * where it overlaps the quarantine (I3).
  */
 static inline unsigned long
-fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
+fpr_get_unmapped_area(struct mm_struct *mm, struct file *file,
+		      unsigned long addr, unsigned long len,
 		      unsigned long pgoff, unsigned long flags,
 		      vm_flags_t *vm_flags)
 {
-	struct mm_struct *mm = current->mm;
 	unsigned long area;
 
-	if (unlikely(flags & MAP_FPR || READ_ONCE(mm->fpr_auto) ||
-		     READ_ONCE(mm->cf_policy))) {
+	/* One jump for what the process may have asked for. */
+	if (unlikely(flags & MAP_FPR ||
+		     mm->fpr_auto | (unsigned long)mm->cf_policy)) {
 		area = __fpr_map_area(file, addr, len, pgoff, flags, *vm_flags);
 		if (area & FPR_MAP_MARKED)
 			*vm_flags |= VM_FPR;
@@ -95,11 +96,10 @@ fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 
 /* do_mmap(): the short way for a small file; 0 if it is the usual one. */
 static inline unsigned long
-fpr_mmap_single(struct file *file, unsigned long addr, unsigned long len,
-		vm_flags_t vm_flags, unsigned long pgoff)
+fpr_mmap_single(struct mm_struct *mm, struct file *file, unsigned long addr,
+		unsigned long len, vm_flags_t vm_flags, unsigned long pgoff)
 {
-	if (!cf_on() ||
-	    likely(!(vm_flags & VM_FPR) && !READ_ONCE(current->mm->cf_policy)))
+	if (!cf_on() || likely(!(vm_flags & VM_FPR) && !mm->cf_policy))
 		return 0;
 	return __fpr_mmap_single(file, addr, len, vm_flags, pgoff);
 }
@@ -116,14 +116,15 @@ static inline void fpr_mapped(struct vm_area_struct *vma)
 #define FPR_MAP_FLAGS	0
 
 static inline unsigned long
-fpr_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
+fpr_get_unmapped_area(struct mm_struct *mm, struct file *file,
+		      unsigned long addr, unsigned long len,
 		      unsigned long pgoff, unsigned long flags,
 		      vm_flags_t *vm_flags)
 {
 	return __get_unmapped_area(file, addr, len, pgoff, flags, *vm_flags);
 }
 
-#define fpr_mmap_single(file, addr, len, vm_flags, pgoff)	0UL
+#define fpr_mmap_single(mm, file, addr, len, vm_flags, pgoff)	0UL
 static inline void fpr_mapped(struct vm_area_struct *vma) { }
 
 #endif /* CONFIG_CEASEFIRE_FPR */

@@ -52,7 +52,7 @@ static inline void sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 				    unsigned long size)
 {
 	smp_mb(); /* the change before the question */
-	if (unlikely(READ_ONCE(mm->context.sharers)))
+	if (unlikely(mm->context.sharers))
 		__sharers_withdraw(mm, addr, size);
 }
 
@@ -63,14 +63,14 @@ static inline void sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 static inline bool sharers_defer(struct cpumask *cpus, struct mm_struct *mm,
 				 unsigned long addr)
 {
-	return unlikely(READ_ONCE(mm->context.sharers)) &&
+	return unlikely(mm->context.sharers) &&
 	       __sharers_defer(cpus, mm, addr);
 }
 
 /* arch_flush_tlb_batched_pending(): true if what was put off so far is done. */
 static inline bool sharers_defer_finish(struct mm_struct *mm)
 {
-	return unlikely(READ_ONCE(mm->context.sharers)) &&
+	return unlikely(mm->context.sharers) &&
 	       __sharers_defer_finish(mm);
 }
 
@@ -79,7 +79,7 @@ static inline bool ceasefire_held_elsewhere(struct mm_struct *mm,
 					    unsigned long start,
 					    unsigned long end)
 {
-	return likely(!READ_ONCE(mm->context.sharers)) ||
+	return likely(!mm->context.sharers) ||
 	       __sharers_held_elsewhere(mm, start, end);
 }
 
@@ -92,27 +92,29 @@ static inline void sharers_exit(struct mm_struct *mm)
 		__sharers_place_exit(mm);
 }
 
+/* Has the process copies, or may it get them? */
+static inline bool sharers_on(struct mm_struct *mm)
+{
+	return unlikely(mm->context.sharers_wanted);
+}
+
 /* copy_mm(): one more thread is made that runs in @mm; the parent of one by vfork()
  * sleeps meanwhile.
  */
 static inline void sharers_thread(struct mm_struct *mm, bool vfork)
 {
-	if (unlikely(READ_ONCE(mm->context.sharers_wanted) == SHARERS_WANTED) &&
+	if (unlikely(mm->context.sharers_wanted == SHARERS_WANTED) &&
 	    !vfork)
 		__sharers_thread(mm);
 }
 
 /*
  * arch_get_unmapped_area_topdown(): small mappings of a thread lie together; 0: where
- * they would be otherwise.
+ * they would be otherwise. A macro: struct task_struct is not known.
  */
-static inline unsigned long
-sharers_place(struct mm_struct *mm, const struct vm_unmapped_area_info *wanted,
-	      unsigned long hint, unsigned long flags, vm_flags_t vm_flags)
-{
-	return unlikely(READ_ONCE(mm->context.sharers_wanted)) ?
-	       __sharers_place(wanted, hint, flags, vm_flags) : 0;
-}
+#define sharers_place(wanted, hint, flags, vm_flags)			\
+	(sharers_on(current->mm) ?					\
+	 __sharers_place(wanted, hint, flags, vm_flags) : 0)
 
 /* A CPU without a copy may get one. */
 static inline void sharers_tick(void)
@@ -131,6 +133,7 @@ static inline void sharers_tick(void)
 static inline void sharers_exit(struct mm_struct *mm) { }
 static inline void sharers_thread(struct mm_struct *mm, bool vfork) { }
 static inline void sharers_tick(void) { }
+#define sharers_on(mm) false
 #define sharers_place(...) 0UL
 
 #endif /* CONFIG_CEASEFIRE_SHARERS */

@@ -24,8 +24,14 @@ void __cf_flush_completed(struct mm_struct *mm, u64 gen, bool full);
 static inline void cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 			    unsigned long *ceiling)
 {
-	if (cf_on() && unlikely(vma->vm_mm->cf))
-		__cf_clamp(vma, floor, ceiling);
+	if (cf_on() && unlikely(vma->vm_mm->cf)) {
+		/* By address only here: all others keep them in registers. */
+		unsigned long low = *floor, high = *ceiling;
+
+		__cf_clamp(vma, &low, &high);
+		*floor = low;
+		*ceiling = high;
+	}
 }
 
 /* flush_tlb_mm_range(): debug builds can stretch the time in between. */
@@ -35,12 +41,19 @@ static inline void cf_flush_started(struct mm_struct *mm)
 		__cf_flush_started(mm);
 }
 
-/* flush_tlb_mm_range(): all CPUs have flushed for generation @gen. */
-static inline void cf_flush_completed(struct mm_struct *mm, u64 gen, bool full)
-{
-	if (cf_on() && unlikely(READ_ONCE(mm->cf)))
-		__cf_flush_completed(mm, gen, full);
-}
+/*
+ * flush_tlb_mm_range(): all CPUs have flushed as @info says, a struct flush_tlb_info, which
+ * this CPU has until put_flush_tlb_info(). Only a whole one proves anything; a mutation
+ * is interested in others. A macro: the structure is not known.
+ */
+#define cf_flush_completed(info)					\
+do {									\
+	if (cf_on() && ((info)->end == TLB_FLUSH_ALL ||			\
+			IS_ENABLED(CONFIG_CEASEFIRE_DEBUG)) &&		\
+	    (info)->mm->cf)						\
+		__cf_flush_completed((info)->mm, (info)->new_tlb_gen,	\
+				     (info)->end == TLB_FLUSH_ALL);	\
+} while (0)
 
 /* Pay debts that are only getting old. */
 static inline void cf_tick(void)
@@ -55,8 +68,7 @@ static inline void cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 			    unsigned long *ceiling) { }
 static inline void cf_tick(void) { }
 static inline void cf_flush_started(struct mm_struct *mm) { }
-static inline void cf_flush_completed(struct mm_struct *mm, u64 gen,
-				      bool full) { }
+#define cf_flush_completed(info) ((void)0)
 
 #endif /* CONFIG_CEASEFIRE_CORE */
 

@@ -47,6 +47,7 @@ bool abis_is_plain(struct vm_area_struct *vma, pte_t pte);
 bool abis_profits(struct vm_area_struct *vma, pte_t pte,
 		  enum abis_source source);
 pte_t abis_keep_use(pte_t pte);
+pte_t abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr);
 
 /* Does the process have copies of its tables (sharers)? */
 static inline bool abis_has_copies(struct mm_struct *mm)

@@ -247,7 +247,7 @@ static pte_t abis_set_class(pte_t pte)
  * @pte: the first one
  * @nr: their number, of one folio
  *
- * Of several, and of those beside what was asked for, all CPUs may have each.
+ * Of several, all CPUs may have each. Those beside what was asked for nobody has.
  */
 void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
 		    pte_t pte, unsigned int nr)
@@ -257,6 +257,8 @@ void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
 			(pte_flags(pte) & _PAGE_ACCESSED) &&
 			abis_may_insert(vmf, pte);
 
+	if (!in_range(vmf->address, addr, nr * PAGE_SIZE))
+		pte = abis_born(vmf->vma, pte, nr);
 	if (inserted)
 		pte = abis_set_class(abis_keep_use(pte));
 	set_ptes(mm, addr, ptep, pte, nr);

@@ -256,7 +256,7 @@ void __abis_gather_flush(struct mmu_gather *tlb)
 }
 
 /**
- * __abis_born() - entries are made for pages that nobody has asked for
+ * abis_born() - entries are made for pages that nobody has asked for
  * @vma: their mapping
  * @pte: the first entry
  * @nr: their number
@@ -267,7 +267,7 @@ void __abis_gather_flush(struct mmu_gather *tlb)
  *
  * Return: the entry to be made.
  */
-pte_t __abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr)
+pte_t abis_born(struct vm_area_struct *vma, pte_t pte, unsigned int nr)
 {
 	if (!abis_profits(vma, pte, ABIS_SOURCE_UNCACHED) || cf_batch_pending(vma->vm_mm))
 		return pte;

@@ -38,7 +38,7 @@
  * All others only lose something that is left to do: a credit, a tick. Whether
  * frames are parked is another question, see cf_drain().
  */
-bool cf_used __read_mostly;
+bool __data_racy cf_used __read_mostly;
 EXPORT_SYMBOL_GPL(cf_used);	/* fuse may be a module */
 static DEFINE_SPINLOCK(cf_count_lock);
 static unsigned int cf_contexts;	/* under cf_count_lock */

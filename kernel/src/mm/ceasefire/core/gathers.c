@@ -59,11 +59,19 @@ static struct cf_gathers *cf_gathers_of(const struct mm_struct *mm)
 /**
  * __cf_gather_begins() - a gather knows what its call is about, and has changed nothing
  * @tlb: the gather
+ * @start: the range of the call
+ * @end: first address behind it
+ * @listed: others of the process ask whom they meet
  */
-void __cf_gather_begins(struct mmu_gather *tlb)
+void __cf_gather_begins(struct mmu_gather *tlb, unsigned long start,
+			unsigned long end, bool listed)
 {
 	struct cf_gathers *gathers = cf_gathers_of(tlb->mm);
 
+	tlb->whole_start = start;
+	tlb->whole_end = end;
+	if (!listed)
+		return;
 	spin_lock(&gathers->lock);
 	list_add(&tlb->cf_node, &gathers->list);
 	spin_unlock(&gathers->lock);

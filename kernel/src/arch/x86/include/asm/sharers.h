@@ -55,8 +55,13 @@ static inline bool sharers_behind(struct mm_struct *mm)
  */
 static inline void sharers_switch(struct mm_struct *mm, bool *need_flush)
 {
-	if (unlikely(READ_ONCE(mm->context.sharers)))
-		__sharers_switch(mm, need_flush);
+	if (unlikely(mm->context.sharers)) {
+		/* By address only here: all others keep it in a register. */
+		bool flush = *need_flush;
+
+		__sharers_switch(mm, &flush);
+		*need_flush = flush;
+	}
 }
 
 /* flush_tlb_mm_range(): true if it was done, by those who can hold an entry. */
@@ -64,7 +69,7 @@ static inline bool sharers_flush(struct mm_struct *mm, unsigned long start,
 				 unsigned long end, unsigned int stride_shift,
 				 bool freed_tables)
 {
-	return unlikely(READ_ONCE(mm->context.sharers)) &&
+	return unlikely(mm->context.sharers) &&
 	       __sharers_flush(mm, start, end, stride_shift, freed_tables);
 }
 
@@ -75,7 +80,7 @@ static inline bool sharers_flush(struct mm_struct *mm, unsigned long start,
 static inline void sharers_ldt(struct mm_struct *mm, bool there)
 {
 	smp_mb(); /* the entry before the question */
-	if (unlikely(READ_ONCE(mm->context.sharers)))
+	if (unlikely(mm->context.sharers))
 		__sharers_ldt(mm, there);
 }
 
