@@ -98,7 +98,7 @@ static inline bool cf_skip_flush(struct mmu_gather *tlb)
 	       __cf_skip_flush(tlb);
 }
 
-/* tlb_batch_pages_flush(): what has to wait anyhow need not be freed yet. */
+/* tlb_flush_mmu_free(): what has to wait anyhow need not be freed yet. */
 static inline void cf_hold_pages(struct mmu_gather *tlb)
 {
 	if (unlikely(tlb->cf_marked))
@@ -145,7 +145,7 @@ static inline void cf_gather_whole(struct mmu_gather *tlb, unsigned long start,
 				   unsigned long end)
 {
 	/* One jump for both. */
-	if (unlikely(sharers_on(tlb->mm) | abis_on(tlb->mm)))
+	if (unlikely((int)sharers_on(tlb->mm) | (int)abis_on(tlb->mm)))
 		__cf_gather_begins(tlb, start, end, abis_on(tlb->mm));
 }
 

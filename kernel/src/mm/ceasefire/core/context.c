@@ -31,7 +31,8 @@
  *   - claims, and whatever else works on one process. They hold its mmap_lock,
  *     under which its context was made.
  *   - who clears an accessed bit. One who has missed the flag, or the context,
- *     has cleared the bit before cf_ctx_create() reads @born.
+ *     has cleared the bit before cf_ctx_create() reads @born. The flag is a plain
+ *     read, which stays behind the atomic operation that clears the bit.
  *   - who has kept a charge for it: it is not cleared then (charge.c)
  *   - memory failure. It marks the page, and looks then; __cf_skip_flush()
  *     tags, and looks for the mark then.

@@ -31,7 +31,7 @@
  *
  * Locks: cf_ctx.lock for the lists of a context and for what is in one of them; a list
  * that was taken is its taker's, under cf_ctx.settling.
- * Callers: tlb_batch_pages_flush() (hold), settle.c (release); pool.c takes the lists.
+ * Callers: tlb_flush_mmu_free() (hold), settle.c (release); pool.c takes the lists.
  */
 #include <linux/mm.h>
 #include <linux/swap.h>

@@ -65,6 +65,8 @@ static inline int abis_clear_class(pte_t *ptep)
 	/* Hardware may set other bits meanwhile. */
 	for (i = 0; i < 4; i++)
 		clear_bit(_PAGE_BIT_CLASS + i, (unsigned long *)&ptep->pte);
+	/* Before whoever calls asks whether the process wants it noted (cf_on()). */
+	smp_mb__after_atomic();
 	return 1;
 }
 
