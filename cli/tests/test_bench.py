@@ -7,6 +7,7 @@ import argparse
 import ast
 import json
 import struct
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -309,7 +309,7 @@ end:	do
 	od
 }
 
-/* __sharers_flush(), after the entries were changed. */
+/* sharers_flush(), after the entries were changed. */
 inline flush_range(f, c) {
 #ifdef MUTATE_looks_who_first
 	for (c : 0 .. CPUS - 1) {

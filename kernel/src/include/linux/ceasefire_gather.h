@@ -98,6 +98,9 @@ static inline bool cf_skip_flush(struct mmu_gather *tlb)
 	       __cf_skip_flush(tlb);
 }
 
+/* As without the hook: else the compiler saves registers for what is rarely done. */
+#define cf_hooked	__always_inline
+
 /* tlb_flush_mmu_free(): what has to wait anyhow need not be freed yet. */
 static inline void cf_hold_pages(struct mmu_gather *tlb)
 {
@@ -125,6 +128,7 @@ static inline bool cf_skip_flush(struct mmu_gather *tlb)
 	return false;
 }
 
+#define cf_hooked
 static inline void cf_hold_pages(struct mmu_gather *tlb) { }
 
 #endif /* CONFIG_CEASEFIRE_CORE */

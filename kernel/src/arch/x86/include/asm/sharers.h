@@ -27,9 +27,9 @@ enum sharers_fault {
 pgd_t *__sharers_root(struct mm_struct *mm);
 bool __sharers_behind(struct mm_struct *mm);
 void __sharers_switch(struct mm_struct *mm, bool *need_flush);
-bool __sharers_flush(struct mm_struct *mm, unsigned long start,
-		     unsigned long end, unsigned int stride_shift,
-		     bool freed_tables);
+void flush_tlb_mm_cpus(struct mm_struct *mm, unsigned long start,
+		       unsigned long end, unsigned int stride_shift,
+		       bool freed_tables);
 void __sharers_flush_here(const struct flush_tlb_info *info);
 void __sharers_ldt(struct mm_struct *mm, bool there);
 void __sharers_flush_deferred(void);
@@ -62,15 +62,6 @@ static inline void sharers_switch(struct mm_struct *mm, bool *need_flush)
 		__sharers_switch(mm, &flush);
 		*need_flush = flush;
 	}
-}
-
-/* flush_tlb_mm_range(): true if it was done, by those who can hold an entry. */
-static inline bool sharers_flush(struct mm_struct *mm, unsigned long start,
-				 unsigned long end, unsigned int stride_shift,
-				 bool freed_tables)
-{
-	return unlikely(mm->context.sharers) &&
-	       __sharers_flush(mm, start, end, stride_shift, freed_tables);
 }
 
 /*
@@ -130,7 +121,8 @@ static inline void sharers_fault_again(struct pt_regs *regs,
 #define sharers_root(mm)	((mm)->pgd)
 #define sharers_behind(mm)	false
 #define sharers_switch(mm, need_flush) ((void)0)
-#define sharers_flush(mm, start, end, stride_shift, freed_tables) false
+/* Without sharers the flush of all CPUs of a process is the one that there is. */
+#define flush_tlb_mm_cpus flush_tlb_mm_range
 #define sharers_ldt(mm, there) ((void)0)
 #define sharers_flush_here(info) false
 #define sharers_fault(regs, error_code, addr) SHARERS_GO_ON

@@ -19,6 +19,7 @@
  * Locks: none; those of the caller may be held. Callers: flush_tlb_mm_range(),
  * flush_tlb_func().
  */
+#include <linux/ceasefire_check.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -262,20 +263,25 @@ static void sharers_flush_slots(struct sharers *s, unsigned long slots,
 	put_cpu();
 }
 
-/**
- * __sharers_flush() - flush a range where somebody may hold it
- * @mm: the process
- * @start: first address
- * @end: first address behind it, or TLB_FLUSH_ALL
- * @stride_shift: of the entries
- * @freed_tables: CPUs in lazy mode, too
+static void sharers_flush_noted(struct sharers *s, unsigned long slots,
+				unsigned long start, unsigned long end,
+				unsigned int stride_shift, bool freed_tables)
+{
+	ceasefire_flush(s->mm, start, end, stride_shift);
+
+	if (!sharers_flush_mine(s, slots, start, end, stride_shift))
+		sharers_flush_slots(s, slots, start, end, stride_shift,
+				    freed_tables);
+}
+
+/*
+ * Not inline: the caller would save registers for it.
  *
- * Context: interrupts on.
  * Return: false if nothing was done, and it has to be done as usual.
  */
-bool __sharers_flush(struct mm_struct *mm, unsigned long start,
-		     unsigned long end, unsigned int stride_shift,
-		     bool freed_tables)
+static noinline bool sharers_flush(struct mm_struct *mm, unsigned long start,
+				   unsigned long end, unsigned int stride_shift,
+				   bool freed_tables)
 {
 	struct sharers *s = mm->context.sharers;
 	enum vm_event_item why;
@@ -291,11 +297,30 @@ bool __sharers_flush(struct mm_struct *mm, unsigned long start,
 					why - SHARERS_ALL_WHOLE);
 		return false;
 	}
-	if (!sharers_flush_mine(s, slots, start, end, stride_shift))
-		sharers_flush_slots(s, slots, start, end, stride_shift,
-				    freed_tables);
+	sharers_flush_noted(s, slots, start, end, stride_shift, freed_tables);
 	mmu_notifier_arch_invalidate_secondary_tlbs(mm, start, end);
 	return true;
+}
+
+/**
+ * flush_tlb_mm_range() - flush a range where somebody may hold it
+ * @mm: the process
+ * @start: first address
+ * @end: first address behind it, or TLB_FLUSH_ALL
+ * @stride_shift: of the entries
+ * @freed_tables: CPUs in lazy mode, too
+ *
+ * By itself, so that processes without copies save no registers for those that have them.
+ *
+ * Context: interrupts on.
+ */
+void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
+			unsigned long end, unsigned int stride_shift,
+			bool freed_tables)
+{
+	if (likely(!mm->context.sharers) ||
+	    !sharers_flush(mm, start, end, stride_shift, freed_tables))
+		flush_tlb_mm_cpus(mm, start, end, stride_shift, freed_tables);
 }
 
 /**
