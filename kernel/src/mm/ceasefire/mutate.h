@@ -175,6 +175,7 @@
 	M(abis_class_mine)	\
 	M(abis_class_shared)	\
 	M(abis_left_off)	\
+	M(abis_awaited_unseen)	\
 	M(abis_class_away)	\
 	M(abis_way_cached)	\
 	M(abis_way_left)	\

@@ -98,6 +98,7 @@ static void abis_count_flush(struct mm_struct *mm, enum vm_event_item which)
  */
 static bool abis_is_awaited(struct mm_struct *mm, unsigned long addr, bool listed)
 {
+	CF_MUTATION(abis_awaited_unseen, return listed && cf_batch_pending(mm));
 	return listed && (cf_gathers_meet(mm, NULL, addr, 1) || cf_batch_pending(mm));
 }
 

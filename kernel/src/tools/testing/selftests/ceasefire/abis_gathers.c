@@ -12,7 +12,9 @@
 
 #include "abis.h"
 #include "env.h"
+#include "file.h"
 #include "ktap.h"
+#include "map.h"
 #include "peer.h"
 #include "regions.h"
 #include "worker.h"
@@ -20,6 +22,7 @@
 #define PAGES		16
 #define LENGTH		(PAGES * PAGE)
 #define OWN		0x5a
+#define COPIED		0xc0
 /* Of what the other thread does, and until it is in the middle of that. */
 #define DELAY_MS	2000
 #define BEGUN_MS	500
@@ -118,6 +121,34 @@ static void freed_partly(void)
 	ENSURE(got.pending >= PAGES, "%ld entries had a flush coming", got.pending);
 }
 
+/*
+ * A page of a file that another thread has dropped comes back beside one that is touched, in
+ * an entry that no CPU has. The peer has the one before it, until the other thread has flushed,
+ * and must see what is written to the copy.
+ */
+static void copied(void)
+{
+	uint64_t frames[PAGES];
+	struct tfile file;
+	char *p;
+
+	file_make(&file, ON_DISK, PAGES, OWN);
+	begin();
+	p = mmap(regions(1), LENGTH, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_FIXED, file.fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	abis_gather_delay(DELAY_MS);
+	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
+	other_begins(drops, p);
+	ENSURE(p[LENGTH - 1] == OWN, "wrong data");
+	frames_of(p, PAGES, frames);
+	ENSURE(frames[0], "the first page is not mapped: nothing to look at");
+	*(uint64_t *)p = WORD(COPIED);
+	peer_finds(p, 1, WORD(COPIED));
+	other_ends();
+	file_close(&file);
+}
+
 /* They do not meet: what no CPU has is not flushed for because somebody else is busy. */
 static void apart(void (*what)(void *arg))
 {
@@ -156,6 +187,7 @@ int main(int argc, char **argv)
 		{ "both_at_once", both_at_once, 0 },
 		{ "partly", partly, 0 },
 		{ "freed_partly", freed_partly, 0 },
+		{ "copied", copied, 0 },
 		{ "apart_dropped", apart_dropped, 0 },
 		{ "apart_freed", apart_freed, 0 },
 	};
