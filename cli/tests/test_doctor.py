@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ceasefire import output, paths, tables
-from ceasefire.checks import here
+from ceasefire.checks import here, processor
 from ceasefire.checks.base import FAIL, INFO, PASS, check
 from ceasefire.doctor import complete, verdict
 from ceasefire.launch import prctl
@@ -55,6 +55,48 @@ def test_only_what_is_needed_decides() -> None:
     assert not complete([good, bad])
     assert verdict([]).startswith("Neither")
     assert verdict(["In a virtual machine"]) == "Ready: in a virtual machine."
+
+
+INTEL = (
+    "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: {}\nflags\t\t: fpu {}\n"
+)
+AMD = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nflags\t\t: fpu pcid\n"
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "meltdown", "evict", "found"),
+    [
+        (INTEL.format(85, "pcid"), "Not affected", None, "pass: promised in time; pass: PCIDs"),
+        (INTEL.format(87, "pcid"), "Mitigation: PTI", None, "info: no promise; info: page table"),
+        (INTEL.format(85, ""), "Not affected", "1", "pass: the kernel believes; info: no PCIDs"),
+        (AMD, "Not affected", None, "info: no promise known; pass: PCIDs"),
+        (AMD, "Not affected", "0", "info: not believed; pass: PCIDs"),
+        (AMD, "Vulnerable", "1", "pass: the kernel believes; pass: PCIDs"),
+    ],
+)
+def test_processor(
+    cpuinfo: str, meltdown: str, evict: str | None, found: str, tmp_path: Path
+) -> None:
+    texts = {
+        "proc/cpuinfo": f"{cpuinfo}\n{INTEL.format(87, '')}",
+        "sys/devices/system/cpu/vulnerabilities/meltdown": f"{meltdown}\n",
+        "sys/kernel/mm/ceasefire/fpr/evict": evict,
+    }
+    for name, text in texts.items():
+        if text is not None:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+    checks = processor.checks(tmp_path)
+    assert not any(one.needed for one in checks)
+    assert all(one.fix for one in checks if one.result == INFO)
+    for one, line in zip(checks, found.split("; "), strict=True):
+        result, words = line.split(": ")
+        assert one.result == result
+        assert words in one.found
+
+
+def test_processor_that_nobody_knows(tmp_path: Path) -> None:
+    assert [one.result for one in processor.checks(tmp_path)] == [INFO, INFO]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from ceasefire import counters, modes, paths, remedies
-from ceasefire.checks import services
+from ceasefire.checks import processor, services
 from ceasefire.checks.base import Check, check
 from ceasefire.errors import Failure
 from ceasefire.launch import prctl, preload
@@ -46,6 +46,7 @@ def checks() -> list[Check]:
         ),
         preload_check(needed=not switch),
         *(_other(m) for m in modes.MECHANISMS if m != modes.FPR),
+        *processor.checks(),
         _morsels(),
         *services.checks(),
     ]
