@@ -213,6 +213,7 @@ def test_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             programs=state.programs,
             why_not=dict(state.why_not),
             by_source=state.by_source,
+            lazy=state.lazy,
             files=dict(state.files),
             calls=state.calls,
             sites=recorder.named_sites(recorder.placed_sites(state), {}),

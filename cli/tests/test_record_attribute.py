@@ -97,7 +97,26 @@ def test_why_munmap_flushes(trace: Trace) -> None:
     state = trace.end()
     assert state.why_not == {"unknown": 1, "anonymous": 1, "dirty": 1}
     assert state.by_source == 1
+    assert state.lazy == 0
     assert state.causes["munmap"].saved == 0
+
+
+def test_what_latr_spares(trace: Trace) -> None:
+    for flags in (2, 2 | syscalls.MAP_ANONYMOUS, 1):
+        trace.map(flags=flags, prot=3)
+        if flags == 1:
+            trace.event("page_fault_user", f"address={AT + 5:#x} ip=0x1 error_code=0x7")
+        trace.enter(syscalls.MUNMAP, AT, SIZE)
+        trace.send("__x64_sys_munmap")
+        trace.queue(1)
+        trace.queue(2)
+        trace.leave(syscalls.MUNMAP)
+    trace.send("task_numa_work")
+    trace.queue(1)
+    state = trace.end()
+    assert state.why_not == {"anonymous": 1, "dirty": 1}
+    # Not for the file that was written.
+    assert state.lazy == 2 + 2 + 1
 
 
 def test_failed_mmap_maps_nothing(trace: Trace) -> None:

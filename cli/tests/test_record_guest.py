@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ceasefire advise` on the kernel `run`: its counts, and its forecast against what FPR removes."""
+"""`ceasefire advise` on the kernel `run`: its counts, and its forecast against what FPR and LATR
+remove.
+"""
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -54,8 +57,9 @@ sleep 1
 good=0
 for round in $(seq $MOST_ROUNDS); do
   off=$(sh /run/measure $PROGRAM); on=$($CEASEFIRE run -- sh /run/measure $PROGRAM)
+  lazy=$($CEASEFIRE run --latr -- sh /run/measure $PROGRAM)
   $CEASEFIRE advise --json -o /run/again -- $PROGRAM >/run/printed
-  echo "round $off $on $(cat /run/again)"
+  echo "round $off $on $lazy $(cat /run/again)"
   seen=$(sed -n 's/.*"forecast": {[^}]*"sent": \([0-9]*\).*/\1/p' /run/again)
   [ "$off" -lt $NEARLY_ALL ] || [ "$seen" -lt $NEARLY_ALL ] || good=$((good + 1))
   [ $good -lt $ROUNDS ] || break
@@ -134,16 +138,43 @@ def test_counts_are_those_of_the_kernel(page: dict[str, Any]) -> None:
     assert 0.8 * machine <= sent <= machine
 
 
-def test_forecast_comes_true(lines: list[str]) -> None:
-    words = [line.split(maxsplit=3)[1:] for line in lines if line.startswith("round ")]
-    rounds = [(int(off), int(on), json.loads(page)["forecast"]) for off, on, page in words]
-    good = [r for r in rounds if r[0] >= NEARLY_ALL and r[2]["sent"] >= NEARLY_ALL]
-    assert len(good) == ROUNDS, rounds
-    removed = median(1 - on / off for off, on, _ in good)
-    forecast = median(f["removed"] / f["sent"] for _, _, f in good)
-    assert forecast == pytest.approx(removed, rel=TOLERANCE), rounds
-    least = median(off - on for off, on, _ in good)
+@dataclass
+class Round:
+    """Shootdowns sent without and with FPR, and by a lazy process; and the forecast."""
+
+    off: int
+    on: int
+    lazy: int
+    forecast: dict[str, Any]
+
+
+@pytest.fixture
+def good(lines: list[str]) -> list[Round]:
+    """Return the rounds in which the other thread was there nearly all the time."""
+    words = [line.split(maxsplit=4)[1:] for line in lines if line.startswith("round ")]
+    rounds = [
+        Round(int(off), int(on), int(lazy), json.loads(page)["forecast"])
+        for off, on, lazy, page in words
+    ]
+    found = [r for r in rounds if r.off >= NEARLY_ALL and r.forecast["sent"] >= NEARLY_ALL]
+    assert len(found) == ROUNDS, rounds
+    return found
+
+
+def test_forecast_comes_true(lines: list[str], good: list[Round]) -> None:
+    removed = median(1 - r.on / r.off for r in good)
+    forecast = median(r.forecast["removed"] / r.forecast["sent"] for r in good)
+    assert forecast == pytest.approx(removed, rel=TOLERANCE), good
+    least = median(r.off - r.on for r in good)
     assert value(lines, "skipped") >= (1 - TOLERANCE) * least
+
+
+def test_forecast_for_a_lazy_process_comes_true(good: list[Round]) -> None:
+    removed = median(1 - r.lazy / r.off for r in good)
+    forecast = median(r.forecast["lazy"] / r.forecast["received"] for r in good)
+    assert forecast == pytest.approx(removed, rel=TOLERANCE), good
+    # Memory, too.
+    assert forecast > median(r.forecast["share"] for r in good)
 
 
 def test_two_runs_are_twice_one(lines: list[str], page: dict[str, Any]) -> None:

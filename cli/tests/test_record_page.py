@@ -29,6 +29,7 @@ def recording(*, emulated: bool = False, fpr: bool = True) -> Recording:
         programs={"prog": Sum(1200, 2100, 800.0, 1600.0), "kswapd0": Sum(100, 100, 50.4, 50.4)},
         why_not={"anonymous": 90, "dirty": 10},
         by_source=90,
+        lazy=90,
         files={"/srv/a": 700, "": 100},
         calls={"munmap": Calls(900, 9000.0, 10, 20.0), "mmap": Calls(0, 0.0, 900, 900.0)},
         sites=[
@@ -152,6 +153,7 @@ def test_runs_become_one_recording() -> None:
     assert whole.programs["prog"].received == 2 * 2100
     assert whole.calls["munmap"].flushing == 2 * 900
     assert (whole.why_not["dirty"], whole.by_source, whole.files["/srv/a"]) == (20, 180, 1400)
+    assert whole.lazy == 180
     assert (whole.lost, whole.machine_sent, whole.remarks) == (3, 1600, ["one", "two"])
     assert whole.environment.seconds == 4.0
     assert len(whole.runs) == 2
@@ -170,6 +172,22 @@ def test_advice() -> None:
     assert any(line.startswith("90 more if") for line in lines)
     assert any(line.startswith("madvise DONTNEED: an allocator") for line in lines)
     assert not any(line.startswith("munmap") for line in lines)
+
+
+def test_advice_about_other_mechanisms() -> None:
+    some = recording()
+    some.lazy = 1980
+    lines = forecast.advice(some, forecast.forecast(some))
+    latr, rest = (next((line for line in lines if words in line), "") for words in ("LATR", "ABIS"))
+    assert latr.startswith("LATR would remove 1,980 of those received (90 %)")
+    assert rest.startswith("Sharers and ABIS")
+    some.lazy = 2000
+    assert not any("ABIS" in line for line in forecast.advice(some, forecast.forecast(some)))
+    some.lazy = 100
+    lines = forecast.advice(some, forecast.forecast(some))
+    assert not any("LATR" in line for line in lines)
+    # Hardly anything was received: nothing to say.
+    assert not forecast.others(forecast.forecast(of_run(9, 9.0)))
 
 
 def test_advice_on_a_stock_kernel() -> None:

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ceasefire.record import causes, parse, syscalls
-from ceasefire.record.mappings import ANONYMOUS, SAVED, UNKNOWN, AddressSpace, Mapping, Region
+from ceasefire.record.mappings import (
+    ANONYMOUS,
+    LAZY,
+    SAVED,
+    UNKNOWN,
+    AddressSpace,
+    Mapping,
+    Region,
+)
 from ceasefire.record.model import Calls, Sum
 from ceasefire.record.tracefs import RECEIVED, SENT
 
@@ -114,6 +122,7 @@ class Attributor:
         self.files: Counter[str] = Counter()
         self.calls: dict[str, Calls] = {}
         self.by_source = 0
+        self.lazy = 0
         # One image may be that of several processes, so it is part of the key.
         self.sites: dict[tuple[Image, SiteKey], Sum] = {}
         self._tasks: dict[int, Task] = {}
@@ -365,7 +374,11 @@ class Attributor:
             self.sites.setdefault(key, Sum()),
         ):
             sums.add(send.received, send.share, wait)
+        if send.cause == causes.NUMA:
+            self.lazy += send.received
         if send.cause == causes.MUNMAP:
+            if send.why_not in LAZY:
+                self.lazy += send.received
             if send.why_not:
                 self.why_not[send.why_not] += 1
                 self.by_source += send.why_not == ANONYMOUS

@@ -13,6 +13,7 @@ from ceasefire.record import syscalls
 
 MUNMAP = "munmap"
 RECLAIM = "reclaim"
+NUMA = "numa"
 OTHER = "other"
 
 # In this order: the first that has a function in the stack.
@@ -31,7 +32,7 @@ _INNER = (
             "kswapd",
         ),
     ),
-    ("numa", ("task_numa_work", "change_prot_numa", "do_numa_page", "migrate_misplaced_folio")),
+    (NUMA, ("task_numa_work", "change_prot_numa", "do_numa_page", "migrate_misplaced_folio")),
     (
         "migration",
         ("migrate_pages", "migrate_pages_batch", "compact_zone", "migrate_vma_setup"),
@@ -83,7 +84,7 @@ WORDS = {
     "exit": "exit or exec",
     RECLAIM: "reclaim",
     "migration": "migration, compaction",
-    "numa": "NUMA balancing",
+    NUMA: "NUMA balancing",
     "hugepage": "huge pages made or split",
     "ksm": "merging of same pages (KSM)",
     "writeback": "writeback of a mapped file",

@@ -50,7 +50,8 @@ class Forecast:
 
     share: of those received. shares: the same of each run. reclaim: the part of received_removed
     that is an estimate. sent, removed, left: shootdowns sent. by_source: of these could be removed
-    as well if the program mapped anonymous memory with MAP_FPR. verdicts: of each run whether FPR
+    as well if the program mapped anonymous memory with MAP_FPR. lazy: of those received, that LATR
+    would remove. verdicts: of each run whether FPR
     is worth it, None where it received too few to tell.
     """
 
@@ -63,6 +64,7 @@ class Forecast:
     left: int
     reclaim: int
     by_source: int
+    lazy: int
     verdicts: list[bool | None]
 
     @property
@@ -106,6 +108,7 @@ def forecast(recording: Recording) -> Forecast:
         left=total.sent - removed,
         reclaim=round(reclaim.saved_received) if reclaim else 0,
         by_source=recording.by_source,
+        lazy=recording.lazy,
         verdicts=[_verdict(run.removed, run.received) for run in runs],
     )
 
@@ -181,11 +184,32 @@ def advice(recording: Recording, found: Forecast) -> list[str]:
             f"{found.by_source:,} more if the program maps anonymous memory with MAP_FPR itself, "
             "see MAP_FPR(2const)."
         )
+    lines += others(found)
     for cause, part in sorted(recording.causes.items(), key=lambda item: -item[1].received):
         hint = _HINTS.get(cause.partition(":")[0])
         stay = part.received - part.saved_received
         if hint and stay and stay >= _LARGE * found.received:
             lines.append(f"{causes.label(cause)}: {hint}.")
+    return lines
+
+
+def others(found: Forecast) -> list[str]:
+    """Say what other mechanisms are for."""
+    if found.few:
+        return []
+    lines = []
+    if _share(found.lazy, found.received) >= _WORTH:
+        lines.append(
+            f"LATR would remove {found.lazy:,} of those received "
+            f"({100 * _share(found.lazy, found.received):.0f} %), also where memory and code are "
+            "unmapped: ceasefire run --latr, or try --latr."
+        )
+    rest = found.received - max(found.lazy, found.received_removed)
+    if _share(rest, found.received) >= _LARGE:
+        lines.append(
+            "Sharers and ABIS remove those of memory that one CPU alone has used, whatever the "
+            "call. A recording cannot tell: ceasefire try --modes off,sharers,abis counts them."
+        )
     return lines
 
 

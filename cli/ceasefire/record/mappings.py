@@ -28,10 +28,13 @@ _LINE = re.compile(
 SAVED = ""
 ANONYMOUS = "anonymous"
 UNKNOWN = "unknown"
+EXECUTABLE = "executable"
+# What LATR spares: nothing is used again, so it may be memory, and code.
+LAZY = frozenset({SAVED, ANONYMOUS, EXECUTABLE})
 WORDS = {
     ANONYMOUS: "anonymous memory",
     "address": "mapped at an address of the program's choice",
-    "executable": "executable",
+    EXECUTABLE: "executable",
     "device": "not a regular file or block device",
     "dirty": "a file written through a shared mapping",
     "forked": "private pages that a child has, too, after fork",
@@ -105,7 +108,7 @@ def ineligible(args: Sequence[int]) -> str:
     if flags & syscalls.MAP_DENYWRITE:
         return "linker"
     if prot & syscalls.PROT_EXEC:
-        return "executable"
+        return EXECUTABLE
     if address or flags & _ADDRESS_FLAGS:
         return "address"
     return "limit" if length > _LIMIT else SAVED

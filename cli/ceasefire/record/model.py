@@ -99,6 +99,7 @@ class Recording:
 
     why_not: munmap() only: shootdowns that FPR would send all the same, by reason.
     by_source: of these, with MAP_FPR in the program's source they would be saved.
+    lazy: shootdowns received that LATR would remove.
     files: shootdowns that FPR would save, by file, where it could be seen.
     machine_sent: what the kernel counted meanwhile, all programs; None if it does not.
     runs: of the command; none of a process that ran already.
@@ -111,6 +112,7 @@ class Recording:
     programs: dict[str, Sum] = field(default_factory=dict)
     why_not: dict[str, int] = field(default_factory=dict)
     by_source: int = 0
+    lazy: int = 0
     files: dict[str, int] = field(default_factory=dict)
     calls: dict[str, Calls] = field(default_factory=dict)
     sites: list[Site] = field(default_factory=list)
@@ -151,6 +153,7 @@ def merged(recordings: Sequence[Recording]) -> Recording:
         files.update(one.files)
         remarks |= dict.fromkeys(one.remarks)
         whole.by_source += one.by_source
+        whole.lazy += one.lazy
         whole.lost += one.lost
         whole.unread += one.unread
         whole.runs += one.runs

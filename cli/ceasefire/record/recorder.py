@@ -297,6 +297,7 @@ class Recorder:
             programs=state.programs,
             why_not=dict(state.why_not),
             by_source=state.by_source,
+            lazy=state.lazy,
             files=dict(state.files.most_common(_MAX_FILES)),
             calls=state.calls,
             lost=self._tracing.lost() or reader.damage.lost,
