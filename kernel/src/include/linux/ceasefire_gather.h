@@ -32,9 +32,9 @@ void __cf_gather_anon(struct mmu_gather *tlb, struct page *page,
 static inline void cf_gather_init(struct mmu_gather *tlb)
 {
 	tlb->cf_marked = 0;
-	tlb->cf_listed = 0;
 	tlb->cf_unsafe = CF_SAFE;
 #ifdef CONFIG_CEASEFIRE_GATHERS
+	tlb->cf_listed = 0;
 	tlb->whole_end = 0;
 #endif
 #ifdef CONFIG_CEASEFIRE_ABIS
