@@ -227,6 +227,16 @@ bool cf_batch_pending(struct mm_struct *mm)
 	return (batch & 0x7fff) != batch >> 16;
 }
 
+/* Does the entry name the CPUs that may have it? In each commit of the series, too. */
+static bool cf_names_class(pte_t pte)
+{
+#ifdef _PAGE_CLASS
+	return pte_flags(pte) & _PAGE_CLASS;
+#else
+	return false;
+#endif
+}
+
 /**
  * cf_cached() - may a CPU have an entry as it was?
  * @vma: the mapping, its page table is locked
@@ -262,7 +272,7 @@ enum cf_cached cf_cached(struct vm_area_struct *vma, unsigned long addr,
 		return CF_CACHED_STALE;
 	if (cf_young_untracked(ctx))
 		return CF_CACHED_UNTRACKED;
-	return pte_flags(pte) & _PAGE_CLASS ? CF_CACHED_CLASS : CF_UNCACHED;
+	return cf_names_class(pte) ? CF_CACHED_CLASS : CF_UNCACHED;
 }
 
 /**
