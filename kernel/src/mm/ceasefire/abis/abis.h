@@ -59,6 +59,7 @@ static inline bool abis_has_copies(struct mm_struct *mm)
 #endif
 }
 
+#ifdef CONFIG_CEASEFIRE_ABIS
 /* How many classes there are; debug builds may want fewer. */
 static inline unsigned int abis_nr_classes(void)
 {
@@ -73,6 +74,7 @@ static inline unsigned int abis_class_of(unsigned int cpu)
 {
 	return cpu % abis_nr_classes() + 1;
 }
+#endif
 
 /* classes.c */
 void abis_gather_class(struct mmu_gather *tlb, unsigned long addr,
