@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A process with ABIS, see abis.h. */
 #define _GNU_SOURCE
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "abis.h"
 #include "context.h"
@@ -10,10 +13,22 @@
 #include "peer.h"
 #include "regions.h"
 
+/*
+ * Of this thread, and of those that it starts. A hint of NUMA balancing makes an entry one
+ * that is flushed for already, whatever it was, and is of a gather that may be about anything.
+ */
+static void keep_hints_away(void)
+{
+	unsigned long node = 1;
+
+	MUST(syscall(SYS_set_mempolicy, MPOL_BIND, &node, 64));
+}
+
 void abis_prepare(void)
 {
 	if (context_has_abis() < 0)
 		ktap_skip("prctl(PR_ABIS): %m");
+	keep_hints_away();
 	hold_debts();
 	pin_to_cpu(0);
 	peer_start(1);

@@ -5,10 +5,7 @@
  * leave each other alone.
  */
 #define _GNU_SOURCE
-#include <linux/mempolicy.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "abis.h"
 #include "env.h"
@@ -61,13 +58,9 @@ static void other_ends(void)
 
 static void begin(void)
 {
-	unsigned long node = 1;
-
 	need_cpus(3);
-	/* Hints of NUMA balancing are of a gather that may be about anything. */
-	MUST(syscall(SYS_set_mempolicy, MPOL_BIND, &node, 64));
-	worker_start(&other, 2, NULL);
 	abis_start();
+	worker_start(&other, 2, NULL);
 }
 
 static void drop(char *p)

@@ -5,7 +5,6 @@
  * the page away.
  */
 #define _GNU_SOURCE
-#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -344,12 +343,9 @@ static void free_all(void *unused)
 static void freed_beside(void)
 {
 	struct abis_flushes got;
-	unsigned long node = 1;
 	uint64_t alien;
 
 	need_cpus(3);
-	/* Each flush takes long: no hints of NUMA balancing, which leaves us alone then. */
-	MUST(syscall(SYS_set_mempolicy, MPOL_BIND, &node, 64));
 	if (context_has_sharers() == 1)
 		ktap_skip("with sharers nothing makes the flush late");
 	abis_start();
