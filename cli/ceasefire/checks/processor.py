@@ -39,7 +39,7 @@ def _accessed_bits(fields: dict[str, str], text: Callable[[Path], str]) -> Check
     model = (fields.get("cpu family", ""), fields.get("model", ""))
     if told == "1":
         return check(name, True, f"{vendor}: the kernel believes them", "", needed=False)
-    fix = f"where you know better: echo 1 > {_EVICT}"
+    fix = f"to believe them: echo 1 > {_EVICT}"
     if told:
         return check(name, False, f"{vendor}: not believed, flushed as ever", fix, needed=False)
     known = vendor == "GenuineIntel" and model not in _LATE_MODELS
