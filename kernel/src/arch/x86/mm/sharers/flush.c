@@ -16,7 +16,9 @@
  * ldt.c) goes the usual way: tlb_gen and all of mm_cpumask. That is right for
  * confined CPUs, too.
  *
- * Locks: none; those of the caller may be held. Callers: flush_tlb_mm_range(),
+ * flush_tlb_mm_range() itself is here; the usual way is flush_tlb_mm_cpus(), in tlb.c.
+ *
+ * Locks: none; those of the caller may be held. Callers: who changes entries,
  * flush_tlb_func().
  */
 #include <linux/ceasefire_check.h>
