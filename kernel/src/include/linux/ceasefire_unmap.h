@@ -34,7 +34,7 @@ static inline void cf_clamp(struct vm_area_struct *vma, unsigned long *floor,
 	}
 }
 
-/* flush_tlb_mm_range(): debug builds can stretch the time in between. */
+/* flush_tlb_mm_cpus(): debug builds can stretch the time in between. */
 static inline void cf_flush_started(struct mm_struct *mm)
 {
 	if (IS_ENABLED(CONFIG_CEASEFIRE_DEBUG) && cf_on())
@@ -42,7 +42,7 @@ static inline void cf_flush_started(struct mm_struct *mm)
 }
 
 /*
- * flush_tlb_mm_range(): all CPUs have flushed as @info says, a struct flush_tlb_info, which
+ * flush_tlb_mm_cpus(): all CPUs have flushed as @info says, a struct flush_tlb_info, which
  * this CPU has until put_flush_tlb_info(). Only a whole one proves anything; a mutation
  * is interested in others. A macro: the structure is not known.
  */

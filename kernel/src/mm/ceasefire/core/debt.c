@@ -25,7 +25,7 @@
  * So a frame that may be reached is never judged clean (I1).
  *
  * Locks: none; generations only grow.
- * Callers: the mechanisms (skips), flush_tlb_mm_range() (credit), tags.c and
+ * Callers: the mechanisms (skips), flush_tlb_mm_cpus() (credit), tags.c and
  * pool.c (is it stale?), settle.c, tick.c, members.c, choice.c.
  */
 #include <linux/delay.h>
@@ -178,7 +178,7 @@ void cf_kick_wait(struct cf_ctx *ctx)
  * @full: whether it covered the whole address space; partial ones prove
  *	nothing about translations elsewhere
  *
- * Called by flush_tlb_mm_range() with preemption off, which keeps the context
+ * Called by flush_tlb_mm_cpus() with preemption off, which keeps the context
  * from being freed.
  */
 void __cf_flush_completed(struct mm_struct *mm, u64 gen, bool full)
