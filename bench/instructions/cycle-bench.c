@@ -61,6 +61,7 @@ struct test {
 
 static int data_file, null_file, tmp_file;
 static bool skip_local_set;
+static enum variant in_force;
 static uint64_t program_ns;	/* of the last runs of a program */
 static uint64_t wrong;
 
@@ -116,23 +117,37 @@ static void map_write_unmap(const struct test *test, int flag,
 	}
 }
 
-/* An anonymous page: fault it in, give it back. */
+/*
+ * An anonymous page: fault it in, give it back. In turn in several mappings, kept apart by
+ * others: how far the kernel looks for a mapping in a node of its tree depends on where it is
+ * there, and a process of another kind has it elsewhere. Made once for each kind, as a
+ * profile is of few operations.
+ */
+#define FAULT_AREAS 8
+
 static void page_fault(const struct test *test, int flag, unsigned long count)
 {
+	static char *areas[VARIANTS][FAULT_AREAS];
+	char **in = areas[in_force];
 	size_t length = test->pages * PAGE;
-	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)flag;
-	if (p == MAP_FAILED)
-		die_errno("mmap");
+	for (int i = 0; i < FAULT_AREAS && !in[FAULT_AREAS - 1]; i++) {
+		in[i] = mmap(NULL, length, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (in[i] == MAP_FAILED ||
+		    mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0) == MAP_FAILED)
+			die_errno("mmap");
+	}
 	for (unsigned long n = 0; n < count; n++) {
+		char *p = in[n % FAULT_AREAS];
+
 		for (unsigned int i = 0; i < test->pages; i++)
 			*(volatile char *)(p + i * PAGE) = 1;
 		if (madvise(p, length, MADV_DONTNEED))
 			die_errno("madvise");
 	}
-	munmap(p, length);
 }
 
 static void write_loop(int fd, unsigned long count, bool rewind_each)
@@ -315,6 +330,7 @@ static unsigned long calibrate(const struct test *test, uint64_t ns)
 /* What a variant needs beside the flag, and the end of it. */
 static void begin(enum variant variant)
 {
+	in_force = variant;
 	if (variant == FPR_SKIP)
 		write_skip_local("1");
 	if (variant == LATR)
@@ -323,6 +339,7 @@ static void begin(enum variant variant)
 
 static void end(enum variant variant)
 {
+	in_force = PLAIN;
 	if (variant == FPR_SKIP)
 		write_skip_local("0");
 	if (variant == LATR)

@@ -90,14 +90,6 @@ static inline void cf_gather_special(struct mmu_gather *tlb, pte_t pte)
 		cf_gather_unsafe(tlb, CF_UNSAFE_SPECIAL);
 }
 
-/* tlb_flush_mmu_tlbonly(): true if the flush is not needed now. */
-static inline bool cf_skip_flush(struct mmu_gather *tlb)
-{
-	return (unlikely(tlb->cf_marked) ||
-		(IS_ENABLED(CONFIG_CEASEFIRE_DEBUG) && cf_on())) &&
-	       __cf_skip_flush(tlb);
-}
-
 /* As without the hook: else the compiler saves registers for what is rarely done. */
 #define cf_hooked	__always_inline
 
@@ -123,11 +115,6 @@ static inline void cf_gather_anon(struct mmu_gather *tlb, struct page *page,
 /* Macros: the compiler would look at the entry, and change code around it. */
 #define cf_gather_huge(tlb, page, pmd) ((void)0)
 #define cf_gather_special(tlb, pte) ((void)0)
-static inline bool cf_skip_flush(struct mmu_gather *tlb)
-{
-	return false;
-}
-
 #define cf_hooked
 static inline void cf_hold_pages(struct mmu_gather *tlb) { }
 
@@ -260,14 +247,13 @@ static inline bool abis_protect_uncached(struct mmu_gather *tlb,
 }
 
 /*
- * tlb_flush_mmu_tlbonly(), before it looks whether there is anything to flush. Also if the
- * process does not want it any more since entries were left out. Those that are not on the
- * list, and have left nothing out, are not counted.
+ * What a gather has left out, and how many flush, matters before it looks whether there is
+ * anything to flush. Also if the process does not want it any more since entries were left
+ * out. Those that are not on the list, and have left nothing out, are not counted.
  */
-static inline void abis_gather_flush(struct mmu_gather *tlb)
+static inline bool abis_gather_counts(const struct mmu_gather *tlb)
 {
-	if (unlikely(tlb->cf_listed || tlb->abis_left))
-		__abis_gather_flush(tlb);
+	return tlb->cf_listed || tlb->abis_left;
 }
 
 /* The same where the entry, @pte, is nobody's concern otherwise. */
@@ -281,8 +267,38 @@ static inline void abis_gather_flush(struct mmu_gather *tlb)
 	(clear_full_ptes(mm, addr, ptep, nr, full), pte)
 #define abis_gather_uncached(tlb, vma, addr, pte, nr) false
 #define abis_protect_uncached(tlb, vma, addr, pte) false
-#define abis_gather_flush(tlb) ((void)0)
+#define abis_gather_counts(tlb) false
+#define __abis_gather_flush(tlb) ((void)0)
 
 #endif /* CONFIG_CEASEFIRE_ABIS */
+
+#ifdef CONFIG_CEASEFIRE_CORE
+
+/* Was anything cleared since the last flush? As tlb_flush_mmu_tlbonly() asks. */
+static inline bool cf_gather_flushes(const struct mmu_gather *tlb)
+{
+	return tlb->freed_tables || tlb->cleared_ptes || tlb->cleared_pmds ||
+	       tlb->cleared_puds || tlb->cleared_p4ds || tlb->unshared_tables;
+}
+
+/*
+ * tlb_flush_mmu_tlbonly(), before it looks at the gather: true if it needs no flush now. One
+ * test for all who have something to say, since hardly anybody has.
+ */
+static inline bool cf_skip_flush(struct mmu_gather *tlb)
+{
+	if (likely(!(tlb->cf_marked || abis_gather_counts(tlb))) &&
+	    !(IS_ENABLED(CONFIG_CEASEFIRE_DEBUG) && cf_on()))
+		return false;
+	if (abis_gather_counts(tlb))
+		__abis_gather_flush(tlb);
+	return cf_gather_flushes(tlb) && __cf_skip_flush(tlb);
+}
+
+#else
+
+#define cf_skip_flush(tlb) false
+
+#endif /* CONFIG_CEASEFIRE_CORE */
 
 #endif /* _LINUX_CEASEFIRE_GATHER_H */

@@ -221,12 +221,6 @@ bool __abis_protect_uncached(struct mmu_gather *tlb, struct vm_area_struct *vma,
 	return __abis_gather_uncached(tlb, vma, addr, pte, 1);
 }
 
-static bool abis_gather_flushes(const struct mmu_gather *tlb)
-{
-	return tlb->freed_tables || tlb->cleared_ptes || tlb->cleared_pmds ||
-	       tlb->cleared_puds || tlb->cleared_p4ds || tlb->unshared_tables;
-}
-
 /**
  * __abis_gather_flush() - a gather is about to flush, if there is anything to flush for
  * @tlb: the gather
@@ -244,8 +238,8 @@ void __abis_gather_flush(struct mmu_gather *tlb)
 #endif
 	CF_MUTATION_IF(abis_left_off, !abis_on(tlb->mm), return);
 	if (narrow)
-		abis_gather_flush_classes(tlb, abis_gather_flushes(tlb));
-	flushes = abis_gather_flushes(tlb);
+		abis_gather_flush_classes(tlb, cf_gather_flushes(tlb));
+	flushes = cf_gather_flushes(tlb);
 	if (!flushes && tlb->abis_left && !narrow)
 		abis_count_flush(tlb->mm, ABIS_NONE);
 	else if (flushes && atomic_read(&tlb->mm->mm_users))

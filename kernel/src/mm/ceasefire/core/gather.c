@@ -433,10 +433,10 @@ void cf_flush_own(struct mmu_gather *tlb)
 
 /**
  * __cf_skip_flush() - a gather is about to flush
- * @tlb: the gather
+ * @tlb: the gather, which has cleared something
  *
  * Also called in the middle of a gather, under page table locks, when it is
- * full; then for what it has cleared until now.
+ * full; then for what it has cleared until now. What needs no flush is forgotten.
  *
  * The generation must be read after the entries were cleared, and the frames be
  * tagged before the gather drops its references (see debt.c and tags.c).
@@ -476,6 +476,7 @@ bool __cf_skip_flush(struct mmu_gather *tlb)
 	count_vm_events(policy->skipped_pages, pages);
 	trace_fpr_skip(ctx->id, tlb->start, tlb->end, cf_started(ctx));
 	ceasefire_skipped(tlb->start, tlb->end);
+	__tlb_reset_range(tlb);
 	return true;
 flush:
 	/* The flush covers all that was cleared until now, and why. */
