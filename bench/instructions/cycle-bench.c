@@ -61,7 +61,6 @@ struct test {
 
 static int data_file, null_file, tmp_file;
 static bool skip_local_set;
-static enum variant in_force;
 static uint64_t program_ns;	/* of the last runs of a program */
 static uint64_t wrong;
 
@@ -120,28 +119,42 @@ static void map_write_unmap(const struct test *test, int flag,
 /*
  * An anonymous page: fault it in, give it back. In turn in several mappings, kept apart by
  * others: how far the kernel looks for a mapping in a node of its tree depends on where it is
- * there, and a process of another kind has it elsewhere. Made once for each kind, as a
- * profile is of few operations.
+ * there, and a process of another kind has it elsewhere. They are made by the run before the
+ * one that counts, and are in the way of no other case.
  */
 #define FAULT_AREAS 8
+static char *areas[2 * FAULT_AREAS];
+static size_t area_length;
+
+static void map_areas(size_t length)
+{
+	for (int i = 0; i < 2 * FAULT_AREAS; i++) {
+		areas[i] = mmap(NULL, length,
+				i % 2 ? PROT_NONE : PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (areas[i] == MAP_FAILED)
+			die_errno("mmap");
+	}
+	area_length = length;
+}
+
+static void unmap_areas(void)
+{
+	for (int i = 0; i < 2 * FAULT_AREAS && area_length; i++)
+		if (munmap(areas[i], area_length))
+			die_errno("munmap");
+	area_length = 0;
+}
 
 static void page_fault(const struct test *test, int flag, unsigned long count)
 {
-	static char *areas[VARIANTS][FAULT_AREAS];
-	char **in = areas[in_force];
 	size_t length = test->pages * PAGE;
 
 	(void)flag;
-	for (int i = 0; i < FAULT_AREAS && !in[FAULT_AREAS - 1]; i++) {
-		in[i] = mmap(NULL, length, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (in[i] == MAP_FAILED ||
-		    mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0) == MAP_FAILED)
-			die_errno("mmap");
-	}
+	if (!area_length)
+		map_areas(length);
 	for (unsigned long n = 0; n < count; n++) {
-		char *p = in[n % FAULT_AREAS];
+		char *p = areas[n % FAULT_AREAS * 2];
 
 		for (unsigned int i = 0; i < test->pages; i++)
 			*(volatile char *)(p + i * PAGE) = 1;
@@ -313,24 +326,23 @@ static void make_neighbour(void)
 /* How many operations take about as long as a sample should. */
 static unsigned long calibrate(const struct test *test, uint64_t ns)
 {
-	unsigned long count = 64;
+	unsigned long count;
+	uint64_t took = 0;
 
-	for (;;) {
-		uint64_t start = now_ns(), took;
+	for (count = 64; !took || took < ns / 8; count *= 2) {
+		uint64_t start = now_ns();
 
 		test->run(test, 0, count);
 		took = now_ns() - start;
-		if (took >= ns / 8 && took > 0)
-			return (unsigned long)((double)count * (double)ns /
-					       (double)took) + 1;
-		count *= 2;
 	}
+	count /= 2;
+	unmap_areas();
+	return (unsigned long)((double)count * (double)ns / (double)took) + 1;
 }
 
 /* What a variant needs beside the flag, and the end of it. */
 static void begin(enum variant variant)
 {
-	in_force = variant;
 	if (variant == FPR_SKIP)
 		write_skip_local("1");
 	if (variant == LATR)
@@ -339,7 +351,7 @@ static void begin(enum variant variant)
 
 static void end(enum variant variant)
 {
-	in_force = PLAIN;
+	unmap_areas();
 	if (variant == FPR_SKIP)
 		write_skip_local("0");
 	if (variant == LATR)

@@ -19,6 +19,10 @@ bool __abis_clear_flush(struct vm_area_struct *vma, unsigned long addr,
 			pte_t pte);
 void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
 		    pte_t pte, unsigned int nr);
+void __abis_forked(struct vm_area_struct *vma, pte_t *ptep, pte_t pte,
+		   unsigned int nr);
+void __abis_fork_ends(struct mm_struct *mm);
+pte_t __abis_moved(struct vm_area_struct *vma, pte_t pte);
 
 /* Has the process asked for it? Then it is noted whose accessed bits are cleared. */
 static inline bool abis_on(struct mm_struct *mm)
@@ -63,6 +67,30 @@ static inline pte_t abis_flushed(struct vm_area_struct *vma, pte_t pte)
 	return abis_on(vma->vm_mm) ? __abis_flushed(vma, pte) : pte;
 }
 
+/* copy_present_ptes(): the child has got what these entries map. */
+static inline void abis_forked(struct vm_area_struct *vma, pte_t *ptep,
+			       pte_t pte, unsigned int nr)
+{
+	if (abis_on(vma->vm_mm))
+		__abis_forked(vma, ptep, pte, nr);
+}
+
+/* dup_mmap(): everything is about to be flushed. */
+static inline void abis_fork_ends(struct mm_struct *mm)
+{
+	if (abis_on(mm))
+		__abis_fork_ends(mm);
+}
+
+/*
+ * remove_migration_pte(): the page is mapped again, if it @moved in another frame. Who copies
+ * a page has flushed for the entry that it had, as writes would be lost otherwise.
+ */
+static inline pte_t abis_moved(struct vm_area_struct *vma, pte_t pte, bool moved)
+{
+	return moved && abis_on(vma->vm_mm) ? __abis_moved(vma, pte) : pte;
+}
+
 #else
 
 #define abis_on(mm) false
@@ -71,6 +99,9 @@ static inline pte_t abis_flushed(struct vm_area_struct *vma, pte_t pte)
 #define abis_install(vmf, mm, addr, ptep, pte, nr) \
 	set_ptes(mm, addr, ptep, pte, nr)
 #define abis_flushed(vma, pte) (pte)
+#define abis_forked(vma, ptep, pte, nr) ((void)0)
+#define abis_fork_ends(mm) ((void)0)
+#define abis_moved(vma, pte, moved) (pte)
 
 #endif /* CONFIG_CEASEFIRE_ABIS */
 

@@ -56,7 +56,7 @@ u32 cf_skip_delay_us;
 u32 cf_rewrite_delay_us;
 /* Entries that there are keep their class, so before any is made. */
 u32 abis_classes = 15;
-u32 abis_gather_delay_us;
+u32 abis_flush_delay_us;
 u32 cf_install_delay_us;
 u32 cf_clean_delay_us;
 u32 cf_mark_delay_us;
@@ -181,8 +181,8 @@ static int __init cf_mutate_init(void)
 	debugfs_create_u32("rewrite_delay_us", 0600, dir,
 			   &cf_rewrite_delay_us);
 	debugfs_create_u32("abis_classes", 0600, dir, &abis_classes);
-	debugfs_create_u32("abis_gather_delay_us", 0600, dir,
-			   &abis_gather_delay_us);
+	debugfs_create_u32("abis_flush_delay_us", 0600, dir,
+			   &abis_flush_delay_us);
 	debugfs_create_u32("start_delay_us", 0600, dir, &cf_start_delay_us);
 	debugfs_create_atomic_t("holds", 0400, dir, &cf_holds);
 	debugfs_create_u64("first_generation", 0600, dir,

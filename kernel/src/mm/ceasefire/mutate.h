@@ -176,6 +176,7 @@
 	M(abis_class_shared)	\
 	M(abis_left_off)	\
 	M(abis_awaited_unseen)	\
+	M(abis_fork_unseen)	\
 	M(abis_class_away)	\
 	M(abis_way_cached)	\
 	M(abis_way_left)	\
@@ -258,7 +259,7 @@ extern u32 cf_tag_delay_us;
 extern u32 cf_skip_delay_us;
 extern u32 cf_rewrite_delay_us;
 extern u32 abis_classes;
-extern u32 abis_gather_delay_us;
+extern u32 abis_flush_delay_us;
 extern u32 cf_install_delay_us;
 extern u32 cf_clean_delay_us;
 extern u32 cf_mark_delay_us;

@@ -5,6 +5,7 @@
  * stale is left, so nothing is owed but for bits that are cleared (../core/young.c).
  *
  *   uncached.c	entries that no CPU has, and what is flushed for others
+ *   fork.c	the same for all entries of a process that makes a child
  *   insert.c	entries that only the CPU has that has asked for them
  *   classes.c	flushes for those
  *   policy.c	whether that may be believed: by root's choice, and for which mappings

@@ -25,9 +25,10 @@
  *
  * More entries have the bit clear than those that reclaim has looked at:
  *   - fault-around maps pages that nobody has asked for. They are born without it
+ *   - a page that has moved is mapped again, before anybody uses it there
  *   - who flushes for an entry and leaves it present may clear it in the same
  *     step, before anybody can walk there again: msync() and writeback, when a page
- *     becomes clean
+ *     becomes clean; fork() (fork.c)
  * Linux takes the bit for the use of the page, and shall see the same as before. So a
  * bit that hardware ignores says that (asm/abis.h), and pte_young() asks for both.
  *
@@ -37,7 +38,7 @@
  * Locks: the page table lock of the entry.
  * Callers: zap_present_folio_ptes(), change_pte_range(), tlb_flush_mmu_tlbonly(),
  * ptep_clear_flush(), try_to_unmap_one(), try_to_migrate_one(), insert.c,
- * page_vma_mkclean_one(), wp_page_copy().
+ * page_vma_mkclean_one(), remove_migration_pte(), wp_page_copy().
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -234,7 +235,7 @@ void __abis_gather_flush(struct mmu_gather *tlb)
 	bool flushes;
 
 #ifdef CONFIG_CEASEFIRE_DEBUG
-	mdelay(DIV_ROUND_UP(READ_ONCE(abis_gather_delay_us), USEC_PER_MSEC));
+	mdelay(DIV_ROUND_UP(READ_ONCE(abis_flush_delay_us), USEC_PER_MSEC));
 #endif
 	CF_MUTATION_IF(abis_left_off, !abis_on(tlb->mm), return);
 	if (narrow)
@@ -285,5 +286,31 @@ pte_t __abis_flushed(struct vm_area_struct *vma, pte_t pte)
 	if (!(pte_flags(pte) & _PAGE_ACCESSED) || !abis_profits(vma, pte, ABIS_SOURCE_UNCACHED))
 		return pte;
 	count_vm_event(ABIS_CLEANED);
+	return abis_keep_use(pte);
+}
+
+/**
+ * __abis_moved() - a page is mapped again, in another frame
+ * @vma: its mapping
+ * @pte: the entry that is to be made
+ *
+ * Nobody has it: there was none for it before. Nor what was there before the page moved:
+ *   - where a CPU could have that, the flush before the copy was for it, and for what
+ *     anybody had cleared there before that and not flushed for
+ *   - where none could (__abis_uncached()), it was made when nothing of the kind was
+ *     to come, and since then nobody has cleared an entry there
+ * A page that goes back to its frame, as it could not be moved, may be here before the flush.
+ *
+ * Memory of devices has frames for which there are no tags.
+ *
+ * Return: the entry to be made.
+ */
+pte_t __abis_moved(struct vm_area_struct *vma, pte_t pte)
+{
+	if (!(pte_flags(pte) & _PAGE_ACCESSED) ||
+	    is_zone_device_page(pte_page(pte)) ||
+	    !abis_profits(vma, pte, ABIS_SOURCE_UNCACHED))
+		return pte;
+	count_vm_event(ABIS_BORN);
 	return abis_keep_use(pte);
 }

@@ -46,7 +46,7 @@ static void other_begins(void (*job)(void *arg), void *arg)
 	worker_begin(&other, job, arg);
 	sleep_ms(BEGUN_MS);
 	/* It has read that, and is late. */
-	abis_gather_delay(0);
+	abis_flush_delay(0);
 }
 
 /* It was in the middle of its call for as long as this thread was in its own. */
@@ -75,7 +75,7 @@ static void both_at_once(void)
 
 	begin();
 	p = abis_written(PAGES, WORD(OWN));
-	abis_gather_delay(DELAY_MS);
+	abis_flush_delay(DELAY_MS);
 	other_begins(drops, p);
 	drop(p);
 	peer_finds(p, PAGES, 0);
@@ -89,7 +89,7 @@ static void partly(void)
 
 	begin();
 	p = abis_written(2 * PAGES, WORD(OWN));
-	abis_gather_delay(DELAY_MS);
+	abis_flush_delay(DELAY_MS);
 	other_begins(drops, p + LENGTH);
 	MUST(madvise(p, 2 * LENGTH, MADV_DONTNEED));
 	peer_finds(p, 2 * PAGES, 0);
@@ -104,7 +104,7 @@ static void freed_partly(void)
 
 	begin();
 	p = abis_written(2 * PAGES, WORD(OWN));
-	abis_gather_delay(DELAY_MS);
+	abis_flush_delay(DELAY_MS);
 	other_begins(frees, p + LENGTH);
 	got = abis_flushes();
 	MUST(madvise(p, 2 * LENGTH, MADV_DONTNEED));
@@ -130,7 +130,7 @@ static void copied(void)
 	p = mmap(regions(1), LENGTH, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_FIXED, file.fd, 0);
 	ENSURE(p != MAP_FAILED, "mmap: %m");
-	abis_gather_delay(DELAY_MS);
+	abis_flush_delay(DELAY_MS);
 	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
 	other_begins(drops, p);
 	ENSURE(p[LENGTH - 1] == OWN, "wrong data");
@@ -152,7 +152,7 @@ static void apart(void (*what)(void *arg))
 	p = abis_written(3 * PAGES, WORD(OWN));
 	abis_settle();
 	ENSURE(peer_write(p + 2 * LENGTH, PAGES, WORD(OWN)) == PAGES, "no write");
-	abis_gather_delay(DELAY_MS);
+	abis_flush_delay(DELAY_MS);
 	other_begins(what, p + 2 * LENGTH);
 	got = abis_flushes();
 	drop(p);

@@ -465,11 +465,11 @@ static void switched_off_beside(void)
 	p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, shared.fd, 0);
 	ENSURE(p != MAP_FAILED, "mmap: %m");
 	ENSURE(peer_write(p, PAGES, WORD(NEW)) == PAGES, "no write");
-	abis_gather_delay(DELAY_MS);
+	abis_flush_delay(DELAY_MS);
 	worker_begin(&other, punch, NULL);
 	sleep_ms(DELAY_MS / 2);
 	MUST(context_abis(0));
-	abis_gather_delay(0);
+	abis_flush_delay(0);
 	worker_end(&other);
 	peer_finds(p, PAGES, 0);
 }

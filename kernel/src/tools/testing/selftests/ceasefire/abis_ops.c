@@ -283,6 +283,40 @@ static void migrated_settled(void)
 	migrated(SETTLED);
 }
 
+/* Pages that have moved, and that nobody has used since, move again without a flush. */
+static void migrated_again(bool used)
+{
+	struct abis_flushes got;
+	size_t count;
+	char *p;
+
+	if (access("/sys/devices/system/node/node1", F_OK))
+		ktap_skip("needs two nodes");
+	abis_start();
+	p = abis_written(PAGES, WORD(OWN));
+	MUST(move_to(p, 0));
+	count = move_to(p, 1);
+	PREMISE(count == PAGES, "%zu of %d pages moved", count, PAGES);
+	if (used)
+		ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
+	got = abis_flushes();
+	count = move_to(p, 0);
+	PREMISE(count == PAGES, "%zu of %d pages moved", count, PAGES);
+	check_flushes(used ? USED : SETTLED, got);
+	memset(p, NEW, LENGTH);
+	peer_finds(p, PAGES, WORD(NEW));
+}
+
+static void migrated_twice(void)
+{
+	migrated_again(false);
+}
+
+static void migrated_twice_used(void)
+{
+	migrated_again(true);
+}
+
 /* Reclaim takes pages of a file, and others come in their place. */
 static void reclaimed(enum state state)
 {
@@ -501,6 +535,8 @@ int main(int argc, char **argv)
 		{ "migrated_used", migrated_used, 0 },
 		{ "migrated_cleared", migrated_cleared, 0 },
 		{ "migrated_settled", migrated_settled, 0 },
+		{ "migrated_twice", migrated_twice, 0 },
+		{ "migrated_twice_used", migrated_twice_used, 0 },
 		{ "reclaimed_used", reclaimed_used, 0 },
 		{ "reclaimed_cleared", reclaimed_cleared, 0 },
 		{ "reclaimed_settled", reclaimed_settled, 0 },

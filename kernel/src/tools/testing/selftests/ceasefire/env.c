@@ -160,7 +160,7 @@ void fpr_save_settings(struct fpr_settings *s)
 	s->start_delay_us = read_number(DEBUGFS "start_delay_us");
 	s->rewrite_delay_us = read_number(DEBUGFS "rewrite_delay_us");
 	s->abis_classes = read_number(DEBUGFS "abis_classes");
-	s->abis_gather_delay_us = read_number(DEBUGFS "abis_gather_delay_us");
+	s->abis_flush_delay_us = read_number(DEBUGFS "abis_flush_delay_us");
 	s->first_generation = read_number(DEBUGFS "first_generation");
 	s->arena_size = read_number(DEBUGFS "arena_size");
 	s->id_max = read_number(DEBUGFS "id_max");
@@ -203,8 +203,8 @@ void fpr_restore_settings(const struct fpr_settings *s)
 		try_set(DEBUGFS, "rewrite_delay_us", s->rewrite_delay_us);
 		if (s->abis_classes > 0) {
 			try_set(DEBUGFS, "abis_classes", s->abis_classes);
-			try_set(DEBUGFS, "abis_gather_delay_us",
-				s->abis_gather_delay_us);
+			try_set(DEBUGFS, "abis_flush_delay_us",
+				s->abis_flush_delay_us);
 		}
 		try_set(DEBUGFS, "first_generation", s->first_generation);
 		try_set(DEBUGFS, "arena_size", s->arena_size);
@@ -292,9 +292,9 @@ void fpr_skip_delay(unsigned int ms)
 	debug_set("skip_delay_us", 1000L * ms);
 }
 
-void abis_gather_delay(unsigned int ms)
+void abis_flush_delay(unsigned int ms)
 {
-	debug_set("abis_gather_delay_us", 1000L * ms);
+	debug_set("abis_flush_delay_us", 1000L * ms);
 }
 
 void abis_classes(unsigned int number)

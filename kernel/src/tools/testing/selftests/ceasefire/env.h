@@ -28,7 +28,7 @@ struct fpr_settings {
 	long start_delay_us;
 	long rewrite_delay_us;
 	long abis_classes;
-	long abis_gather_delay_us;
+	long abis_flush_delay_us;
 	long first_generation, arena_size, id_max, tickless_cpu;
 	long fill_delay_us, send_delay_us, slots, clean_delay_us, mark_delay_us;
 	long steal_delay_us;
@@ -85,8 +85,8 @@ void fpr_skip_delay(unsigned int ms);
 void fpr_rewrite_delay(unsigned int ms);
 /* CPUs with entries of their own have one of so many classes; before there are any. */
 void abis_classes(unsigned int number);
-/* Each gather of a process with ABIS waits before it flushes. */
-void abis_gather_delay(unsigned int ms);
+/* Each gather, and each fork(), of a process with ABIS waits before it flushes. */
+void abis_flush_delay(unsigned int ms);
 /* Time in a tick in which a debt is due no more and nobody awaits its end. */
 void fpr_start_delay(unsigned int ms);
 /* The newest identifier that a context can have; likewise. */

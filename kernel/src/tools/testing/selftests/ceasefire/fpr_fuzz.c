@@ -2,9 +2,10 @@
 /*
  * Differential fuzzer: the same random operations on memory, without and with
  * a mechanism, must end the same. Threads go through operations that a seed
- * decides, in a process without any, in one with MAP_FPR, and in one that is
- * lazy (LATR); return values, errors, faults, and what is in memory and in
- * files at the end are compared with those of the first.
+ * decides, in a process without any, in one with MAP_FPR, in one that is lazy
+ * (LATR), in one with sharers, in one with ABIS, and in one with all of them;
+ * return values, errors, faults, and what is in memory and in files at the end
+ * are compared with those of the first.
  *
  * It does what a correct program does (I3), and that includes faults: accesses
  * to what is mapped without the right for it, or behind the end of its file. An
@@ -12,7 +13,7 @@
  * it, and until the debt of its munmap() is paid, a stale translation may be
  * used there or not.
  *
- * --with fpr|latr	only this mechanism
+ * --with fpr|latr|sharers|abis|all	only this one of them
  * --seed N		the first seed; without it a random one
  * --replay N		this seed again and again
  * --seconds N		for how long; default 15
@@ -46,12 +47,19 @@ static bool replay;
 static enum fuzz_arm only = FUZZ_PLAIN;
 
 static const char *const counters[] = {
-	"fpr_skip", "latr_skip", "fpr_map", "fpr_skip_pages", "latr_skip_pages",
-	"fpr_park", "fpr_recycle", "fpr_va_flush", "fpr_drain_tables",
-	"fpr_evict_skip", "fpr_tick_flush", "latr_late",
+	"fpr_skip", "latr_skip", "sharers_flush_local", "abis_none",
+	"sharers_flush_remote", "sharers_flush_all", "sharers_fill",
+	"sharers_leave", "abis_some", "abis_all", "abis_uncached",
+	"abis_inserted", "abis_local", "abis_narrow",
+	"fpr_map", "fpr_skip_pages", "latr_skip_pages", "fpr_park",
+	"fpr_recycle", "fpr_va_flush", "fpr_drain_tables", "fpr_evict_skip",
+	"fpr_tick_flush", "latr_late",
 };
 
-enum { FPR_SKIPS, LATR_SKIPS, COUNTERS = KTAP_COUNT(counters) };
+enum { COUNTERS = KTAP_COUNT(counters) };
+
+/* What only this arm, and that of all, counts: the first of @counters, in this order. */
+enum { DECISIVE = FUZZ_ALL - FUZZ_FPR };
 
 static long counted[FUZZ_ARMS][COUNTERS];
 
@@ -100,19 +108,31 @@ static bool is_tried(enum fuzz_arm arm)
 /* What was counted says whether each arm was what it is called. */
 static void check_counted(void)
 {
+	enum fuzz_arm arm, mechanism;
 	size_t i;
 
 	for (i = 0; i < COUNTERS; i++)
-		ktap_note("%s: %ld off, %ld fpr, %ld latr", counters[i],
-			  counted[FUZZ_PLAIN][i], counted[FUZZ_FPR][i],
-			  counted[FUZZ_LATR][i]);
-	ENSURE(!counted[FUZZ_PLAIN][FPR_SKIPS] &&
-	       !counted[FUZZ_PLAIN][LATR_SKIPS],
-	       "flushes were skipped without a mechanism");
-	ENSURE(counted[FUZZ_FPR][FPR_SKIPS] || !is_tried(FUZZ_FPR),
-	       "fpr did nothing");
-	ENSURE(counted[FUZZ_LATR][LATR_SKIPS] || !is_tried(FUZZ_LATR),
-	       "latr did nothing");
+		ktap_note("%s: %ld off, %ld fpr, %ld latr, %ld sharers, %ld abis, %ld all",
+			  counters[i], counted[FUZZ_PLAIN][i],
+			  counted[FUZZ_FPR][i], counted[FUZZ_LATR][i],
+			  counted[FUZZ_SHARERS][i], counted[FUZZ_ABIS][i],
+			  counted[FUZZ_ALL][i]);
+	for (arm = FUZZ_PLAIN; arm < FUZZ_ARMS; arm++) {
+		for (i = 0; i < DECISIVE && arm != FUZZ_ALL; i++) {
+			mechanism = FUZZ_FPR + (enum fuzz_arm)i;
+			ENSURE(arm == mechanism || !counted[arm][i],
+			       "%s has made %ld of %s", fuzz_arm_name(arm),
+			       counted[arm][i], counters[i]);
+			if (!is_tried(mechanism) || arm != mechanism)
+				continue;
+			ENSURE(counted[arm][i], "%s did nothing",
+			       fuzz_arm_name(arm));
+		}
+	}
+	/* Who is lazy recycles nothing. */
+	for (i = FUZZ_LATR - FUZZ_FPR; i < DECISIVE && is_tried(FUZZ_ALL); i++)
+		ENSURE(counted[FUZZ_ALL][i], "all has made none of %s",
+		       counters[i]);
 }
 
 static void same_results(void)
@@ -161,7 +181,7 @@ static enum fuzz_arm parse_arm(const char *text)
 	for (arm = FUZZ_FPR; arm < FUZZ_ARMS; arm++)
 		if (!strcmp(text, fuzz_arm_name(arm)))
 			return arm;
-	fuzz_wrong_use("--with is fpr or latr, not '%s'", text);
+	fuzz_wrong_use("--with is fpr, latr, sharers, abis or all, not '%s'", text);
 }
 
 static void read_options(int argc, char **argv)

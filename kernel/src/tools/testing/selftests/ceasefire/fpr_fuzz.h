@@ -44,8 +44,16 @@ enum fuzz_arm {
 	FUZZ_PLAIN,
 	FUZZ_FPR,
 	FUZZ_LATR,
+	FUZZ_SHARERS,
+	FUZZ_ABIS,
+	FUZZ_ALL,		/* the four of them */
 	FUZZ_ARMS,
 };
+
+static inline bool fuzz_uses(enum fuzz_arm arm, enum fuzz_arm mechanism)
+{
+	return arm == mechanism || arm == FUZZ_ALL;
+}
 
 /* Everything that a run depends on, but for the timing and the arm. */
 struct fuzz_plan {

@@ -112,7 +112,7 @@ static char *map(struct fuzz_thread *t, struct fuzz_record *record, void *addr,
 {
 	char *p;
 
-	if (t->arm == FUZZ_FPR)
+	if (fuzz_uses(t->arm, FUZZ_FPR))
 		flags |= MAP_FPR;
 	p = mmap(addr, pages * PAGE, (int)record->prot,
 		 (int)(record->flags | flags), t->fd[record->backing],

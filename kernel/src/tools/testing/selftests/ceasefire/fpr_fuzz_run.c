@@ -31,7 +31,9 @@ static unsigned int most_threads, most_operations;
 
 const char *fuzz_arm_name(enum fuzz_arm arm)
 {
-	static const char *const names[] = { "off", "fpr", "latr" };
+	static const char *const names[] = {
+		"off", "fpr", "latr", "sharers", "abis", "all",
+	};
 
 	return names[arm];
 }
@@ -81,16 +83,29 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* Processes may be lazy from their exec on, and then the other arms are not. */
+/*
+ * Where root wants it, each process has a mechanism from its exec on; then those of the other
+ * arms have to give it up. Where nobody may have it, the verdict says that it did nothing.
+ */
+static void choose_one(bool wanted, int has, int (*set)(unsigned long on),
+		       const char *name)
+{
+	if (wanted)
+		ENSURE(!set(1) || errno == EPERM, "%s: %m", name);
+	else if (has == 1)
+		MUST(set(0));
+}
+
 static void choose(enum fuzz_arm arm)
 {
-	if (arm != FUZZ_LATR && context_is_lazy() == 1)
-		MUST(context_lazy(0));
-	if (arm == FUZZ_FPR)
+	if (fuzz_uses(arm, FUZZ_FPR))
 		MUST(prctl(PR_FPR, PR_FPR_SET_AUTO, ~0UL, 0, 0));
-	/* Where nobody may be lazy, the verdict says that nothing was. */
-	if (arm == FUZZ_LATR)
-		ENSURE(!context_lazy(1) || errno == EPERM, "PR_LATR: %m");
+	choose_one(fuzz_uses(arm, FUZZ_LATR), context_is_lazy(), context_lazy,
+		   "PR_LATR");
+	choose_one(fuzz_uses(arm, FUZZ_SHARERS), context_has_sharers(),
+		   context_sharers, "PR_SHARERS");
+	choose_one(fuzz_uses(arm, FUZZ_ABIS), context_has_abis(), context_abis,
+		   "PR_ABIS");
 }
 
 __attribute__((noreturn))

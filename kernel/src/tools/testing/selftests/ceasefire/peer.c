@@ -6,6 +6,9 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "env.h"
 #include "ktap.h"
@@ -155,9 +158,24 @@ static void serve(enum request request)
 	}
 }
 
+/*
+ * The kernel writes to it whenever a thread goes on after an interrupt, through memory that a
+ * fork() of another thread may have write protected: the peer would wait for that to end.
+ */
+static void leave_rseq(void)
+{
+	struct rseq *own = (struct rseq *)((char *)__builtin_thread_pointer() +
+					   __rseq_offset);
+
+	if (__rseq_size)
+		MUST(syscall(SYS_rseq, own, sizeof(*own), RSEQ_FLAG_UNREGISTER,
+			     RSEQ_SIG));
+}
+
 static void *peer_main(void *unused)
 {
 	(void)unused;
+	leave_rseq();
 	pin_to_cpu(peer.cpu);
 	__atomic_store_n(&peer.ready, true, __ATOMIC_RELEASE);
 	for (;;) {
