@@ -23,6 +23,7 @@ const struct test *const all_tests[] = {
 	&page_fault1, &page_fault2, &page_fault3, &mmap1, &mmap2, &write1,
 	&tlb_flush1, &tlb_flush2, &tlb_flush3,
 	&own_munmap, &own_file, &own_dontneed, &own_free, &own_protect, &own_copy,
+	&own_sync, &own_move,
 	&shared_munmap, &shared_dontneed, &shared_free, &shared_protect, &shared_copy,
 };
 

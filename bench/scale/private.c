@@ -2,10 +2,10 @@
 /*
  * private.c - own_*: each task changes eight pages that no other task ever touches
  *
- * What: what allocators and loaders do all day, in a loop: unmap, give memory back,
- *       change rights, copy on write. No other CPU has a translation of these pages,
- *       so that each shootdown is one that nobody needed. An operation is
- *       one turn of the loop.
+ * What: what allocators, loaders and databases do all day, in a loop: unmap, give memory
+ *       back, change rights, copy on write, write back, move to the other node. No other
+ *       CPU has a translation of these pages, so that each shootdown is one that nobody
+ *       needed. An operation is one turn of the loop.
  * Who:  sample.c, through tests.h.
  *
  * With --place apart the pages of a task lie in an area of their own of 4 MiB,
@@ -14,8 +14,11 @@
  */
 #include "tests.h"
 
+#include <linux/mempolicy.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define OWN_PAGES 8U
 #define OWN_SIZE (OWN_PAGES * PAGE)
@@ -202,6 +205,63 @@ static void run_copy(struct task *task)
 	unmap_own(p);
 }
 
+/* Written back, they are write protected, so that the kernel sees the next write. */
+static void run_sync(struct task *task)
+{
+	char *p = map_own(task, MAP_SHARED);
+
+	task_ready(task);
+	for (uint64_t turn = 0; !stopped(task); turn++) {
+		for (unsigned int page = 0; page < OWN_PAGES; page++)
+			*word_of(p, page) = value_of(task, turn, page);
+		spoil(task, word_of(p, 0));
+		read_pages(task, p, turn);
+		if (msync(p, OWN_SIZE, MS_SYNC))
+			die_errno("msync");
+		bump(&task->progress->done, 1);
+	}
+	unmap_own(p);
+}
+
+/* To node 0 or 1; how many of them are there then. */
+static unsigned int move_own(char *p, int node)
+{
+	void *pages[OWN_PAGES];
+	int nodes[OWN_PAGES], status[OWN_PAGES];
+	unsigned int moved = 0;
+
+	for (unsigned int page = 0; page < OWN_PAGES; page++) {
+		pages[page] = p + page * PAGE;
+		nodes[page] = node;
+	}
+	if (syscall(SYS_move_pages, 0, (unsigned long)OWN_PAGES, pages, nodes, status,
+		    MPOL_MF_MOVE) < 0)
+		die_errno("move_pages to node %d: this test needs two nodes", node);
+	for (unsigned int page = 0; page < OWN_PAGES; page++)
+		moved += status[page] == node;
+	return moved;
+}
+
+/* Nobody uses them meanwhile, as of a program that is moved as a whole; now and then it looks. */
+#define MOVES_BEFORE_LOOK 64U
+
+static void run_move(struct task *task)
+{
+	char *p = map_own(task, MAP_PRIVATE | MAP_ANONYMOUS);
+
+	write_pages(task, p, 0);
+	task_ready(task);
+	for (uint64_t turn = 0; !stopped(task); turn++) {
+		/* One that somebody else has in hand stays where it is: once more. */
+		while (move_own(p, (turn + 1) % 2) != OWN_PAGES && !stopped(task))
+			;
+		if (turn % MOVES_BEFORE_LOOK == 0)
+			read_pages(task, p, 0);
+		bump(&task->progress->done, 1);
+	}
+	unmap_own(p);
+}
+
 const struct test own_munmap = {
 	.name = "own_munmap",
 	.what = "map, write to and unmap eight pages of one's own",
@@ -238,4 +298,17 @@ const struct test own_copy = {
 	.what = "copy eight private pages of a file on write, drop them",
 	.wants_file = true,
 	.run = run_copy,
+};
+
+const struct test own_sync = {
+	.name = "own_sync",
+	.what = "write to eight pages of a file of one's own, msync",
+	.wants_file = true,
+	.run = run_sync,
+};
+
+const struct test own_move = {
+	.name = "own_move",
+	.what = "move eight pages of one's own to the other node",
+	.run = run_move,
 };

@@ -66,6 +66,7 @@ extern const struct test page_fault1, page_fault2, page_fault3;
 extern const struct test mmap1, mmap2, write1;
 extern const struct test tlb_flush1, tlb_flush2, tlb_flush3;
 extern const struct test own_munmap, own_file, own_dontneed, own_free, own_protect, own_copy;
+extern const struct test own_sync, own_move;
 extern const struct test shared_munmap, shared_dontneed, shared_free, shared_protect, shared_copy;
 
 /*

@@ -19,10 +19,13 @@ bool __abis_clear_flush(struct vm_area_struct *vma, unsigned long addr,
 			pte_t pte);
 void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
 		    pte_t pte, unsigned int nr);
-void __abis_forked(struct vm_area_struct *vma, pte_t *ptep, pte_t pte,
-		   unsigned int nr);
+pte_t __abis_forked(struct vm_area_struct *vma, pte_t *ptep, pte_t pte,
+		    unsigned int nr);
 void __abis_fork_ends(struct mm_struct *mm);
 pte_t __abis_moved(struct vm_area_struct *vma, pte_t pte);
+bool __abis_reuse(struct vm_fault *vmf, pte_t pte);
+void __abis_protected(struct mm_struct *mm, unsigned long start,
+		      unsigned long end);
 
 /* Has the process asked for it? Then it is noted whose accessed bits are cleared. */
 static inline bool abis_on(struct mm_struct *mm)
@@ -51,6 +54,21 @@ do {									\
 } while (0)
 
 /*
+ * wp_page_reuse(): true if the entry was made, so that only this CPU has it. Otherwise it is
+ * to be changed as ever. A macro: the structure is not known.
+ */
+#define abis_reuse(vmf, pte)						\
+	(abis_on((vmf)->vma->vm_mm) && __abis_reuse(vmf, pte))
+
+/* do_mprotect_pkey(): rights were changed, and flushed for. */
+static inline void abis_protected(struct mm_struct *mm, unsigned long start,
+				  unsigned long end)
+{
+	if (abis_on(mm))
+		__abis_protected(mm, start, end);
+}
+
+/*
  * Where reclaim and migration note a flush for later: no CPU has
  * the entry that was just cleared. @listed: the caller has not taken the page off its list
  * himself, so reclaim may have, and may not have flushed for it yet.
@@ -67,12 +85,11 @@ static inline pte_t abis_flushed(struct vm_area_struct *vma, pte_t pte)
 	return abis_on(vma->vm_mm) ? __abis_flushed(vma, pte) : pte;
 }
 
-/* copy_present_ptes(): the child has got what these entries map. */
-static inline void abis_forked(struct vm_area_struct *vma, pte_t *ptep,
-			       pte_t pte, unsigned int nr)
+/* copy_present_ptes(): the child gets what these entries map; returns its first one. */
+static inline pte_t abis_forked(struct vm_area_struct *vma, pte_t *ptep,
+				pte_t pte, unsigned int nr)
 {
-	if (abis_on(vma->vm_mm))
-		__abis_forked(vma, ptep, pte, nr);
+	return abis_on(vma->vm_mm) ? __abis_forked(vma, ptep, pte, nr) : pte;
 }
 
 /* dup_mmap(): everything is about to be flushed. */
@@ -84,7 +101,7 @@ static inline void abis_fork_ends(struct mm_struct *mm)
 
 /*
  * remove_migration_pte(): the page is mapped again, if it @moved in another frame. Who copies
- * a page has flushed for the entry that it had, as writes would be lost otherwise.
+ * a page has flushed for the entry that it had, or no CPU had that: writes would be lost.
  */
 static inline pte_t abis_moved(struct vm_area_struct *vma, pte_t pte, bool moved)
 {
@@ -99,7 +116,9 @@ static inline pte_t abis_moved(struct vm_area_struct *vma, pte_t pte, bool moved
 #define abis_install(vmf, mm, addr, ptep, pte, nr) \
 	set_ptes(mm, addr, ptep, pte, nr)
 #define abis_flushed(vma, pte) (pte)
-#define abis_forked(vma, ptep, pte, nr) ((void)0)
+#define abis_reuse(vmf, pte) false
+#define abis_protected(mm, start, end) ((void)0)
+#define abis_forked(vma, ptep, pte, nr) (pte)
 #define abis_fork_ends(mm) ((void)0)
 #define abis_moved(vma, pte, moved) (pte)
 

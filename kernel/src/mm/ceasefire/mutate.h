@@ -177,6 +177,8 @@
 	M(abis_left_off)	\
 	M(abis_awaited_unseen)	\
 	M(abis_fork_unseen)	\
+	M(abis_reuse_unseen)	\
+	M(abis_again_any)	\
 	M(abis_class_away)	\
 	M(abis_way_cached)	\
 	M(abis_way_left)	\

@@ -7,6 +7,7 @@
  *   uncached.c	entries that no CPU has, and what is flushed for others
  *   fork.c	the same for all entries of a process that makes a child
  *   insert.c	entries that only the CPU has that has asked for them
+ *   again.c	those that are used again after a change
  *   classes.c	flushes for those
  *   policy.c	whether that may be believed: by root's choice, and for which mappings
  *   prctl.c	what processes ask for
@@ -84,7 +85,16 @@ void abis_gather_flush_classes(struct mmu_gather *tlb, bool flushes);
 void abis_flush_classes(struct mm_struct *mm, unsigned long start,
 			unsigned long end, unsigned int classes);
 
+/* uncached.c */
+int abis_cached_alone(struct vm_area_struct *vma, unsigned long addr,
+		      pte_t pte, bool listed);
+
 /* insert.c */
 int abis_insert_prepare(void);
+bool abis_is_readable(struct vm_area_struct *vma);
+bool abis_may_insert(struct vm_fault *vmf, pte_t pte);
+bool abis_load(struct mm_struct *mm, unsigned long addr, pte_t pte);
+void abis_insert(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
+		 pte_t pte);
 
 #endif /* _MM_CEASEFIRE_ABIS_H */

@@ -5,8 +5,8 @@
  * A process that makes a child with memory of its own flushes everything in the end, since
  * its private pages are write protected by then. So no CPU has any entry, but all that it
  * has used say that one may: each page that is written to and copied afterwards would
- * be flushed for once more, and everywhere. As the entry is changed anyway, its accessed
- * bit goes in the same step; the bit beside it keeps what Linux wants to know.
+ * be flushed for once more, and everywhere. So their accessed bits are cleared; the bit beside
+ * it keeps what Linux wants to know.
  *
  * Until that flush CPUs do have them:
  *
@@ -20,11 +20,12 @@
  *   born = started + 1					... and so it does,
  *   flushes everything			drops it	until that is done
  *
- * Somebody is truncation, which takes private copies away, reclaim, migration, KSM: faults and
+ * Somebody is truncation, which takes private copies away, reclaim, migration: faults and
  * system calls of the process wait for the lock. Who finds the bit clear has taken the lock of
  * the page table after it was cleared, and so sees the first value, or the second one; the
- * third step is as a choice has it (cf_born_begin()). A process that shares memory with its
- * child for good, by vfork() or as threads do, changes no entry and comes by here never.
+ * third step is as a choice has it (cf_born_end()). Whoever else writes that value has
+ * mmap_lock for writing, too. A process that shares memory with its child for good, by
+ * vfork() or as threads do, changes no entry and comes by here never.
  *
  * The child is of no concern: no CPU has walked its tables, and its entries are without the
  * bit as ever.
@@ -49,16 +50,19 @@ static void abis_fork_begin(struct cf_ctx *ctx)
 	smp_mb__before_atomic();
 }
 
-static void abis_fork_clear(pte_t *ptep)
+/* No CPU at all, whatever it was for. Hardware may set the bit meanwhile. */
+static bool abis_fork_clear(pte_t *ptep)
 {
-	/* No CPU at all, whatever it was for. */
-	abis_clear_class(ptep);
-	if (!(pte_flags(*ptep) & _PAGE_ACCESSED))
-		return;
-	/* In this order: who looks finds one of them. Hardware may set the other meanwhile. */
-	set_bit(_PAGE_BIT_USED, (unsigned long *)&ptep->pte);
-	clear_bit(_PAGE_BIT_ACCESSED, (unsigned long *)&ptep->pte);
-	count_vm_event(ABIS_CLEANED);
+	pte_t old = ptep_get(ptep), new;
+
+	do {
+		new = pte_clear_flags(old, _PAGE_CLASS);
+		if (pte_flags(old) & _PAGE_ACCESSED)
+			new = abis_keep_use(new);
+		if (pte_same(old, new))
+			return false;
+	} while (!try_cmpxchg(&ptep->pte, &old.pte, new.pte));
+	return true;
 }
 
 /**
@@ -69,26 +73,30 @@ static void abis_fork_clear(pte_t *ptep)
  * @nr: their number, of one folio
  *
  * With one thread there is nobody to be asked later.
+ *
+ * Return: what the child gets; it names no CPU.
  */
-void __abis_forked(struct vm_area_struct *vma, pte_t *ptep, pte_t pte,
-		   unsigned int nr)
+pte_t __abis_forked(struct vm_area_struct *vma, pte_t *ptep, pte_t pte,
+		    unsigned int nr)
 {
 	struct cf_ctx *ctx = vma->vm_mm->cf;
+	pte_t child = pte_clear_flags(pte, _PAGE_CLASS);
+	unsigned long cleared = 0;
 
 	if (!ctx || atomic_read(&vma->vm_mm->mm_users) < 2 ||
 	    !is_cow_mapping(vma->vm_flags) ||
 	    !abis_profits(vma, pte, ABIS_SOURCE_UNCACHED))
-		return;
+		return child;
 	abis_fork_begin(ctx);
 	for (; nr--; ptep++)
-		abis_fork_clear(ptep);
+		cleared += abis_fork_clear(ptep);
+	count_vm_events(ABIS_CLEANED, cleared);
+	return child;
 }
 
 /**
  * __abis_fork_ends() - a process is about to flush everything after a fork()
  * @mm: the process
- *
- * Where that flush is not for all CPUs (sharers), ticks pay.
  */
 void __abis_fork_ends(struct mm_struct *mm)
 {
@@ -97,8 +105,6 @@ void __abis_fork_ends(struct mm_struct *mm)
 #ifdef CONFIG_CEASEFIRE_DEBUG
 	mdelay(DIV_ROUND_UP(READ_ONCE(abis_flush_delay_us), USEC_PER_MSEC));
 #endif
-	if (!ctx || ctx->born != U64_MAX)
-		return;
-	cf_born_end(ctx);
-	cf_owe_young(ctx, cf_started(ctx));
+	if (ctx && ctx->born == U64_MAX)
+		cf_born_end(ctx);
 }

@@ -39,7 +39,7 @@
  * (GUP) has not.
  *
  * Locks: the page table lock of the entry; interrupts off while the tables are loaded.
- * Callers: do_anonymous_page(), set_pte_range(), wp_page_copy(); sysfs.c.
+ * Callers: do_anonymous_page(), set_pte_range(), wp_page_copy(); again.c; sysfs.c.
  */
 #include <linux/ceasefire_check.h>
 #include <linux/gfp.h>
@@ -187,8 +187,15 @@ static bool abis_read_by(struct abis_tables *t, struct mm_struct *mm,
 	return read;
 }
 
-/* Load the translation of a page that others cannot have; false: it was not done. */
-static bool abis_load(struct mm_struct *mm, unsigned long addr, pte_t pte)
+/**
+ * abis_load() - load the translation of a page that others cannot have
+ * @mm: the process
+ * @addr: address of the page
+ * @pte: its entry, which names this CPU; the page table is locked
+ *
+ * Return: true if it was done.
+ */
+bool abis_load(struct mm_struct *mm, unsigned long addr, pte_t pte)
 {
 	struct abis_tables *t = this_cpu_ptr(&abis_tables);
 	unsigned long flags;
@@ -211,16 +218,27 @@ static bool abis_load(struct mm_struct *mm, unsigned long addr, pte_t pte)
 	return loaded;
 }
 
-/* Would a read by the kernel be anything but the program's own? */
-static bool abis_is_readable(struct vm_area_struct *vma)
+/**
+ * abis_is_readable() - is a read by the kernel like one by the program?
+ * @vma: the mapping
+ *
+ * Return: true if so.
+ */
+bool abis_is_readable(struct vm_area_struct *vma)
 {
 	/* Code is fetched by other entries; keys are the program's to change. */
 	return !(vma->vm_flags & VM_EXEC) && !vma_pkey(vma) &&
 	       !hw_breakpoint_active();
 }
 
-/* May the page of a fault get an entry that only this CPU has? */
-static bool abis_may_insert(struct vm_fault *vmf, pte_t pte)
+/**
+ * abis_may_insert() - may the page of a fault get an entry that only this CPU has?
+ * @vmf: the fault
+ * @pte: the entry
+ *
+ * Return: true if it may.
+ */
+bool abis_may_insert(struct vm_fault *vmf, pte_t pte)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct mm_struct *mm = vma->vm_mm;
@@ -236,7 +254,25 @@ static pte_t abis_set_class(pte_t pte)
 {
 	unsigned long class = abis_class_of(smp_processor_id());
 
+	pte = pte_clear_flags(pte, _PAGE_CLASS);
 	return pte_set_flags(pte, class << _PAGE_BIT_CLASS);
+}
+
+/**
+ * abis_insert() - make an entry that only this CPU has
+ * @mm: the process
+ * @addr: address of the page
+ * @ptep: the place of the entry, the page table is locked
+ * @pte: the entry, accessed
+ */
+void abis_insert(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
+		 pte_t pte)
+{
+	pte = abis_set_class(abis_keep_use(pte));
+	set_ptes(mm, addr, ptep, pte, 1);
+	if (abis_load(mm, addr, pte) &&
+	    !(pte_flags(ptep_get(ptep)) & _PAGE_ACCESSED))
+		count_vm_event(ABIS_INSERTED);
 }
 
 /**
@@ -260,9 +296,7 @@ void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
 	if (!in_range(vmf->address, addr, nr * PAGE_SIZE))
 		pte = abis_born(vmf->vma, pte, nr);
 	if (inserted)
-		pte = abis_set_class(abis_keep_use(pte));
-	set_ptes(mm, addr, ptep, pte, nr);
-	if (inserted && abis_load(mm, addr, pte) &&
-	    !(pte_flags(ptep_get(ptep)) & _PAGE_ACCESSED))
-		count_vm_event(ABIS_INSERTED);
+		abis_insert(mm, addr, ptep, pte);
+	else
+		set_ptes(mm, addr, ptep, pte, nr);
 }

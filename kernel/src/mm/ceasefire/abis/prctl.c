@@ -128,9 +128,11 @@ void __abis_exec_secure(struct mm_struct *mm)
 void __abis_thread(struct mm_struct *mm)
 {
 	struct cf_ctx *ctx = READ_ONCE(mm->cf);
+	u64 born = ctx ? READ_ONCE(ctx->born) : 0;
 
+	/* For ever: another thread is in the middle of a fork(), which pays in the end. */
 	if (READ_ONCE(abis_enabled) == ABIS_NEVER ||
-	    (ctx && !cf_is_owed_for(ctx, READ_ONCE(ctx->born))) ||
+	    (ctx && (born == U64_MAX || !cf_is_owed_for(ctx, born))) ||
 	    mmap_write_lock_killable(mm))
 		return;
 	ctx = mm->cf ?: cf_ctx_create(mm);

@@ -28,7 +28,8 @@
  *   - a page that has moved is mapped again, before anybody uses it there
  *   - who flushes for an entry and leaves it present may clear it in the same
  *     step, before anybody can walk there again: msync() and writeback, when a page
- *     becomes clean; fork() (fork.c)
+ *     becomes clean
+ *   - fork() clears it before it flushes for everything, and says so (fork.c)
  * Linux takes the bit for the use of the page, and shall see the same as before. So a
  * bit that hardware ignores says that (asm/abis.h), and pte_young() asks for both.
  *
@@ -103,9 +104,17 @@ static bool abis_is_awaited(struct mm_struct *mm, unsigned long addr, bool liste
 	return listed && (cf_gathers_meet(mm, NULL, addr, 1) || cf_batch_pending(mm));
 }
 
-/* As abis_cached(), for one entry that was cleared, and with a flush of its own. */
-static int abis_cached_alone(struct vm_area_struct *vma, unsigned long addr,
-			     pte_t pte, bool listed)
+/**
+ * abis_cached_alone() - may a CPU have an entry that was cleared, and no gather has?
+ * @vma: its mapping
+ * @addr: its address, or CF_ANYWHERE
+ * @pte: the entry as it was
+ * @listed: as for __abis_uncached()
+ *
+ * Return: as cf_cached(), or why entries of its kind are not believed.
+ */
+int abis_cached_alone(struct vm_area_struct *vma, unsigned long addr,
+		      pte_t pte, bool listed)
 {
 	int why = abis_cached(vma, addr, pte, 1, NULL);
 
@@ -294,11 +303,14 @@ pte_t __abis_flushed(struct vm_area_struct *vma, pte_t pte)
  * @vma: its mapping
  * @pte: the entry that is to be made
  *
- * Nobody has it: there was none for it before. Nor what was there before the page moved:
- *   - where a CPU could have that, the flush before the copy was for it, and for what
- *     anybody had cleared there before that and not flushed for
- *   - where none could (__abis_uncached()), it was made when nothing of the kind was
- *     to come, and since then nobody has cleared an entry there
+ * Nobody has it: there was none for it before. Nor has anybody what was there before the
+ * page moved, if that led to its old frame:
+ *   - where a CPU could have the entry (__abis_uncached()), the flush before the copy was for
+ *     it, and for what anybody had cleared there before that and not flushed for
+ *   - where none could, somebody may have cleared another entry for the page there, and have
+ *     a flush to come (a gather, after which fault-around made this one). He has a reference
+ *     to the page until then, and a page with one more than are known of is not copied
+ * What leads to other frames is the business of those who are to free them, after their flush.
  * A page that goes back to its frame, as it could not be moved, may be here before the flush.
  *
  * Memory of devices has frames for which there are no tags.

@@ -29,7 +29,7 @@
  *     flushes at the end: gathers.c knows that, and is right under the page table lock
  *   - a frame without room for its tag: cf_ctx.untracked, for the whole process
  *   - a process that has no context yet (fork() copies VM_FPR), or whose bits
- *     were nobody's concern: cf_ctx.born
+ *     were nobody's concern, or that makes a child (../abis/fork.c): cf_ctx.born
  *   - migration keeps the bit when it puts an entry back before its flush; where
  *     there is no room for it (CPUs with L1TF) every entry counts as cached
  *   - swapoff makes an entry without the bit where reclaim has cleared one for the
@@ -49,7 +49,7 @@
  *     name is too much at worst. MADV_FREE takes the use only, and flushes in the end
  *   - other entries that are new and without the bit were never cached: those of a
  *     child, of a huge page that was split after its flush, at another address
- *     after mremap(), of a page that a device had alone (after a flush)
+ *     after mremap(), of a page that a device had alone (after a flush), or that has moved
  *
  * All others change an entry that is there by xchg or cmpxchg, or set the bit.
  *
