@@ -9,12 +9,13 @@
  *   Looks	clears the bit, and tags the frame: reclaim and others
  *   Advises	clears the bit within a gather, which flushes in the end: MADV_FREE
  *   Cleans	clears the bit of an entry that it flushes for in the same step: msync()
+ *   Forks	clears the bit, and says that for all of them a flush comes: fork()
  *   Evicts	clears the entry, and notes a flush, which comes later
  *   Faults	makes the entry again without the bit: fault-around, swapoff
  *   Rewrites	reads the entry and writes it, in two steps: userfaultfd, WP_ASYNC
  *
- * Follows __cf_young_cleared(), cf_cached(), cf_batch_pending(), cf_rewritten() and
- * ../uncached.c.
+ * Follows __cf_young_cleared(), cf_cached(), cf_batch_pending(), cf_rewritten(),
+ * mm/ceasefire/abis/uncached.c and fork.c.
  */
 #include "cpu.h"
 
@@ -22,11 +23,14 @@ bool pte = true;	/* the entry is present */
 bool young;		/* its accessed bit */
 byte now = 1;		/* which page it leads to */
 byte tag;		/* 0: none, else a generation and 1 */
+byte born;		/* for all entries this generation is owed; EVER: nobody knows which */
 byte pending;		/* mm->tlb_flush_pending: gathers under way */
 bool noted;		/* mm->tlb_flush_batched: evicted, maybe not flushed for */
 bool locked;		/* the page table lock */
 bool changing;		/* the change is not over */
 bool over;
+
+#define EVER 255
 
 #ifdef MUTATE_credit_started
 #define STALE(noted) (noted && noted - 1 >= tlb_gen)
@@ -91,6 +95,7 @@ inline clear() {
 #ifndef MUTATE_abis_stale
 	was = was || STALE(tag);
 #endif
+	was = was || born > completed;
 #ifndef MUTATE_abis_pending
 	was = was || pending > OWN;
 #endif
@@ -181,6 +186,28 @@ active proctype Cleans() {
 	d_step { was = false; pte = true }
 #endif
 	unlock()
+}
+#endif
+
+/* The flush comes last, and is for everything. */
+#ifdef FORKS
+active proctype Forks() {
+	lock();
+#ifdef MUTATE_fork_early
+	born = tlb_gen + 1;
+#else
+#ifndef MUTATE_fork_unseen
+	born = EVER;
+#endif
+#endif
+	young = false;
+	unlock();
+#ifndef MUTATE_fork_early
+#ifndef MUTATE_fork_unseen
+	born = tlb_gen + 1;
+#endif
+#endif
+	flush_tlb_mm(FLUSHERS - 1, true)
 }
 #endif
 
