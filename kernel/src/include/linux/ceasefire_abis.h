@@ -54,8 +54,8 @@ do {									\
 } while (0)
 
 /*
- * wp_page_reuse(): true if the entry was made, so that only this CPU has it. Otherwise it is
- * to be changed as ever. A macro: the structure is not known.
+ * wp_page_reuse(): true if the entry was made, so that only this CPU has it where that is
+ * possible. Otherwise it is to be changed as ever. A macro: the structure is not known.
  */
 #define abis_reuse(vmf, pte)						\
 	(abis_on((vmf)->vma->vm_mm) && __abis_reuse(vmf, pte))

@@ -179,6 +179,7 @@
 	M(abis_fork_unseen)	\
 	M(abis_reuse_unseen)	\
 	M(abis_again_any)	\
+	M(abis_again_huge)	\
 	M(abis_class_away)	\
 	M(abis_way_cached)	\
 	M(abis_way_left)	\

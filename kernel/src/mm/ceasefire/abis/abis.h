@@ -8,7 +8,7 @@
  *   fork.c	the same for all entries of a process that makes a child
  *   insert.c	entries that only the CPU has that has asked for them
  *   again.c	those that are used again after a change
- *   classes.c	flushes for those
+ *   classes.c	flushes for entries that name CPUs
  *   policy.c	whether that may be believed: by root's choice, and for which mappings
  *   prctl.c	what processes ask for
  */

@@ -24,8 +24,8 @@
  * Meanwhile no interrupt comes, and an NMI finds no process (nmi_uaccess_okay()). The
  * kernel's half is that of any root, and gets what is changed there (pgd_list).
  *
- * No CPU has the new entry: the address was empty, or was just flushed. One may have what
- * was there before, cleared by a gather that has yet to flush for it. That is the business of
+ * No CPU has the new entry: the address was empty, or was just flushed, or none but those of
+ * the class had what was there (again.c). One may have what was there before, cleared by a gather that has yet to flush for it. That is the business of
  * the gather, which has the page; and whoever changes the new entry meanwhile flushes
  * everywhere (core/young.c). If reclaim is to flush, nothing is made so.
  *

@@ -38,7 +38,7 @@
  *
  * Locks: the page table lock of the entry.
  * Callers: zap_present_folio_ptes(), change_pte_range(), tlb_flush_mmu_tlbonly(),
- * ptep_clear_flush(), try_to_unmap_one(), try_to_migrate_one(), insert.c,
+ * ptep_clear_flush(), try_to_unmap_one(), try_to_migrate_one(), insert.c, again.c,
  * page_vma_mkclean_one(), remove_migration_pte(), wp_page_copy().
  */
 #include <linux/delay.h>
