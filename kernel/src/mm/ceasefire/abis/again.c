@@ -117,24 +117,32 @@ static pmd_t *abis_pmd_of(struct mm_struct *mm, unsigned long addr)
 	return pmd_offset_lockless(pud, value, addr);
 }
 
+/* The page table is locked. */
+static void abis_load_named(struct vm_area_struct *vma, unsigned long addr,
+			    pte_t *ptep)
+{
+	pte_t pte = ptep_get(ptep);
+
+	if (!abis_names_me(pte) || !abis_is_plain(vma, pte))
+		return;
+	flush_tlb_one_user(addr);
+	if (abis_load(vma->vm_mm, addr, pte) &&
+	    !(pte_flags(ptep_get(ptep)) & _PAGE_ACCESSED))
+		count_vm_event(ABIS_INSERTED);
+}
+
 static void abis_load_again(struct vm_area_struct *vma, unsigned long addr)
 {
 	pmd_t *pmd = abis_pmd_of(vma->vm_mm, addr);
-	spinlock_t *ptl;
-	pte_t *ptep, pte;
+	spinlock_t *ptl; /* of the table that @pmd leads to */
+	pte_t *ptep;
 
 	if (!pmd)
 		return;
 	ptep = pte_offset_map_lock(vma->vm_mm, pmd, addr, &ptl);
 	if (!ptep)
 		return;
-	pte = ptep_get(ptep);
-	if (abis_names_me(pte) && abis_is_plain(vma, pte)) {
-		flush_tlb_one_user(addr);
-		if (abis_load(vma->vm_mm, addr, pte) &&
-		    !(pte_flags(ptep_get(ptep)) & _PAGE_ACCESSED))
-			count_vm_event(ABIS_INSERTED);
-	}
+	abis_load_named(vma, addr, ptep);
 	pte_unmap_unlock(ptep, ptl);
 }
 

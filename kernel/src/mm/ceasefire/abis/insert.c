@@ -25,9 +25,10 @@
  * kernel's half is that of any root, and gets what is changed there (pgd_list).
  *
  * No CPU has the new entry: the address was empty, or was just flushed, or none but those of
- * the class had what was there (again.c). One may have what was there before, cleared by a gather that has yet to flush for it. That is the business of
- * the gather, which has the page; and whoever changes the new entry meanwhile flushes
- * everywhere (core/young.c). If reclaim is to flush, nothing is made so.
+ * the class had what was there (again.c). One may have what was there before, cleared by a
+ * gather that has yet to flush for it. That is the business of the gather, which has the page;
+ * and whoever changes the new entry meanwhile flushes everywhere (core/young.c). If reclaim is
+ * to flush, nothing is made so.
  *
  * Needs PCIDs: otherwise a write to CR3 drops the entry again. And no page table isolation:
  * the kernel has a PCID of its own then. Not where a hypervisor flushes, and goes by the
