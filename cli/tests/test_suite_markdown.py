@@ -96,6 +96,16 @@ def test_tables(made: dict[str, store.Results], tmp_path: Path) -> None:
         filled("{{ paper(mode='off') }}", made, tmp_path)
 
 
+def test_modes_beside_each_other(made: dict[str, store.Results], tmp_path: Path) -> None:
+    text = filled('{{ beside("made", ["apache", "compute-xz"]) }}', made, tmp_path)
+    head, _, first, *_, last = text.splitlines()
+    modes = head.split("| off | ")[1]
+    assert head.startswith("| | CPUs | off |") and "fpr" in modes and "stock" in modes
+    assert first.startswith("| `apache` | 2 | 0.500 |") and "| 0.10 % |" in first
+    assert last.startswith("| `compute-xz` | 2 |") and "| too few |" in last
+    assert "not measured" in text
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

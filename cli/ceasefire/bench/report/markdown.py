@@ -203,6 +203,24 @@ class Figures:
             [table_text(head, rows), *(["", f"Failed: {'; '.join(failed)}."] if failed else [])]
         )
 
+    def beside(self, results: str, benchmarks: Sequence[str] | None = None) -> str:
+        """Return a line for each benchmark, a column for each mode: the part of off's shootdowns.
+
+        benchmarks: these, in that order; all without.
+        """
+        own = self._chosen(results, benchmarks)
+        modes = list(dict.fromkeys(c.mode for c in own))
+        rows = []
+        for name, count in dict.fromkeys((c.benchmark, c.cpus) for c in own):
+            found = {c.mode: c for c in own if (c.benchmark, c.cpus) == (name, count)}
+            shot = next((c.shootdowns for c in found.values() if c.shootdowns), None)
+            off = "" if shot is None else count_text(shot.base)
+            left = [_left_text(found.get(mode)) for mode in modes]
+            rows.append([f"`{name}`", str(count), off, *left])
+        if not rows:
+            raise Failure(f"results '{results}': nothing for a table")
+        return table_text(["", "CPUs", "off", *modes], rows)
+
     def copies(self, results: str, benchmarks: Sequence[str] | None = None) -> str:
         """Return what sharers cost: a line for each benchmark and number of CPUs.
 
@@ -361,6 +379,14 @@ def count_text(value: float) -> str:
         return f"{value:,.0f}"
     text = f"{value:.{min(max(2 - floor(log10(value)), 0), _DECIMALS)}f}"
     return text if float(text) else "0.00001"
+
+
+def _left_text(c: Comparison | None) -> str:
+    """Return what is left of off's shootdowns; nothing was measured, or too few, in words."""
+    if c is None or c.shootdowns is None:
+        return "not measured"
+    share = c.shootdowns.share
+    return "too few" if share is None else f"{100 * share:.2f} %"
 
 
 def _ratios_text(c: Comparison) -> str:
