@@ -102,6 +102,9 @@ int main(int argc, char **argv)
 	set_program_name("scale-bench");
 	options_parse(&options, argc, argv);
 	require_modes(&options.modes);
+	if (options.test->two_nodes && access("/sys/devices/system/node/node1", F_OK))
+		die(EXIT_NO_KERNEL_SUPPORT, "%s moves pages between two nodes, and here is one",
+		    options.test->name);
 	setrlimit(RLIMIT_CORE, &no_core);
 	for (unsigned int i = 0; options.test->wants_file && i < options.tasks; i++)
 		fds[i] = make_file(&options, i);

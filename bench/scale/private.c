@@ -236,7 +236,7 @@ static unsigned int move_own(char *p, int node)
 	}
 	if (syscall(SYS_move_pages, 0, (unsigned long)OWN_PAGES, pages, nodes, status,
 		    MPOL_MF_MOVE) < 0)
-		die_errno("move_pages to node %d: this test needs two nodes", node);
+		die_errno("move_pages to node %d", node);
 	for (unsigned int page = 0; page < OWN_PAGES; page++)
 		moved += status[page] == node;
 	return moved;
@@ -310,5 +310,6 @@ const struct test own_sync = {
 const struct test own_move = {
 	.name = "own_move",
 	.what = "move eight pages of one's own to the other node",
+	.two_nodes = true,
 	.run = run_move,
 };

@@ -56,6 +56,7 @@ struct test {
 	const char *what;
 	bool wants_file;
 	bool threads_only;	/* tasks look at each other's pages */
+	bool two_nodes;		/* needs a second one */
 	void (*run)(struct task *task);
 };
 
