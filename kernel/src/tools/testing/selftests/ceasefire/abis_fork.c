@@ -81,8 +81,8 @@ static void write_pages(char *p, int byte)
 		*(volatile uint64_t *)(p + page * PAGE) = WORD(byte);
 }
 
-/* What nobody has used since is copied without a flush, and all see the copies. */
-static void copied(void)
+/* Pages are copied after a fork(); all see the copies, and the child what was there. */
+static struct abis_flushes copy_pages(bool used)
 {
 	struct abis_flushes got;
 	pid_t child;
@@ -91,32 +91,31 @@ static void copied(void)
 	abis_start();
 	p = abis_written(PAGES, WORD(OWN));
 	child = begin_child(p);
+	if (used)
+		peer_finds(p, PAGES, WORD(OWN));
 	got = abis_flushes();
 	write_pages(p, NEW);
 	got = abis_flushes_since(got);
 	peer_finds(p, PAGES, WORD(NEW));
 	end_child(child);
+	return got;
+}
+
+/* What nobody has used since needs no flush. */
+static void copied(void)
+{
+	struct abis_flushes got = copy_pages(false);
+
 	ENSURE_ONCE(got.uncached >= PAGES && !got.received,
 		    "%ld entries in no TLB, %ld shootdowns", got.uncached,
 		    got.received);
 }
 
-/* What the peer has used since is not. */
+/* What the peer has used since does. */
 static void copied_used(void)
 {
-	struct abis_flushes got;
-	pid_t child;
-	char *p;
+	struct abis_flushes got = copy_pages(true);
 
-	abis_start();
-	p = abis_written(PAGES, WORD(OWN));
-	child = begin_child(p);
-	peer_finds(p, PAGES, WORD(OWN));
-	got = abis_flushes();
-	write_pages(p, NEW);
-	got = abis_flushes_since(got);
-	peer_finds(p, PAGES, WORD(NEW));
-	end_child(child);
 	ENSURE(got.young >= PAGES, "%ld entries may be in a TLB", got.young);
 }
 
