@@ -139,9 +139,10 @@ static void written_meanwhile(void)
 	ENSURE(morsel_count(p, 32, OWN) == 32,
 	       "%zu of 32 pages have what the peer has written",
 	       morsel_count(p, 32, OWN));
-	/* The kernel waits only if it has found zeroes. */
-	PREMISE(in_time && pressed > DELAY_MS / 1000.0,
-		"the peer was too early or too late");
+	PREMISE(in_time, "the peer was too late");
+	/* The kernel waits only if it has found zeroes; its clock may be a little fast. */
+	PREMISE(pressed > DELAY_MS / 2000.0, "no zeroes were found in %.3f s",
+		pressed);
 }
 
 /* A pipe has the page, and sees what is written to it later. */
