@@ -40,7 +40,8 @@
  * (GUP) has not.
  *
  * Locks: the page table lock of the entry; interrupts off while the tables are loaded.
- * Callers: do_anonymous_page(), set_pte_range(), wp_page_copy(); again.c; sysfs.c.
+ * Callers: do_anonymous_page(), set_pte_range(), wp_page_copy(), should_fault_around(); again.c;
+ * sysfs.c.
  */
 #include <linux/ceasefire_check.h>
 #include <linux/gfp.h>
@@ -232,6 +233,15 @@ bool abis_is_readable(struct vm_area_struct *vma)
 	       !hw_breakpoint_active();
 }
 
+/* Are there such entries in a mapping? */
+static bool abis_inserts(struct vm_area_struct *vma)
+{
+	struct mm_struct *mm = vma->vm_mm;
+
+	return abis_source_on(ABIS_SOURCE_INSERTED) && !abis_has_copies(mm) &&
+	       atomic_read(&mm->mm_users) > 1 && abis_is_readable(vma);
+}
+
 /**
  * abis_may_insert() - may the page of a fault get an entry that only this CPU has?
  * @vmf: the fault
@@ -244,11 +254,25 @@ bool abis_may_insert(struct vm_fault *vmf, pte_t pte)
 	struct vm_area_struct *vma = vmf->vma;
 	struct mm_struct *mm = vma->vm_mm;
 
-	return abis_source_on(ABIS_SOURCE_INSERTED) && mm == current->mm &&
-	       !(vmf->flags & FAULT_FLAG_REMOTE) && !abis_has_copies(mm) &&
-	       atomic_read(&mm->mm_users) > 1 && abis_is_readable(vma) &&
+	return mm == current->mm && !(vmf->flags & FAULT_FLAG_REMOTE) &&
+	       abis_inserts(vma) &&
 	       abis_profits(vma, pte, ABIS_SOURCE_INSERTED) &&
 	       !cf_batch_pending(mm);
+}
+
+/**
+ * __abis_one() - has a read fault better map nothing beside the page that was asked for?
+ * @vma: its mapping
+ *
+ * Pages of a file that are about to be copied: each copy flushes for the page of the file. The
+ * CPU walks to those beside by itself, and nobody could tell which one it was.
+ *
+ * Return: true if so.
+ */
+bool __abis_one(struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & (VM_SHARED | VM_WRITE)) == VM_WRITE &&
+	       abis_inserts(vma);
 }
 
 static pte_t abis_set_class(pte_t pte)

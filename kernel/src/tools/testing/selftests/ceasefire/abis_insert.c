@@ -134,6 +134,29 @@ static void own_protected(void)
 	own_pages(protect);
 }
 
+/* Pages of a file that are read and then copied: each is asked for by itself. */
+static void own_copied(void)
+{
+	struct abis_flushes got;
+	struct tfile file;
+	size_t i;
+	char *p;
+
+	start();
+	file_make(&file, ON_TMPFS, PAGES, OWN);
+	p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.fd, 0);
+	ENSURE(p != MAP_FAILED, "mmap: %m");
+	got = abis_flushes();
+	for (i = 0; i < PAGES; i++)
+		ENSURE(probe_read(p + i * PAGE) == WORD(OWN) &&
+		       probe_write(p + i * PAGE, WORD(NEW)), "page %zu", i);
+	got = abis_flushes_since(got);
+	PREMISE(got.young < PAGES / 2, "%ld entries were used again", got.young);
+	ENSURE(got.local + got.young >= PAGES && got.class >= PAGES / 2,
+	       "%ld flushes were local, %ld for all; %ld entries by class, %ld used",
+	       got.local, got.all, got.class, got.young);
+}
+
 /* Pages of the peer: it is the only one that is asked. */
 static void of_the_peer(void (*let_go)(char *p), uint64_t left)
 {
@@ -594,6 +617,7 @@ int main(int argc, char **argv)
 		{ "own_unmapped", own_unmapped, 0 },
 		{ "own_dontneed", own_dontneed, 0 },
 		{ "own_protected", own_protected, 0 },
+		{ "own_copied", own_copied, 0 },
 		{ "peers_unmapped", peers_unmapped, 0 },
 		{ "peers_dontneed", peers_dontneed, 0 },
 		{ "peers_protected", peers_protected, 0 },

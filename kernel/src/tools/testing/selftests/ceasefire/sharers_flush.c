@@ -253,13 +253,14 @@ static void *flush_other(void *unused)
  */
 static void recycled_memory(void)
 {
-	long skipped, local, received;
+	long skipped, local, others, received;
 	char *p;
 	int i;
 
 	sharers_start();
 	skipped = vmstat("fpr_skip");
 	local = vmstat("fpr_flush_local");
+	others = vmstat("fpr_flush_tags") + vmstat("fpr_flush_nested");
 	received = vmstat("nr_tlb_remote_flush_received");
 	for (i = 0; i < ROUNDS; i++) {
 		p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE,
@@ -273,8 +274,11 @@ static void recycled_memory(void)
 			ENSURE(vmstat("fpr_skip") == skipped, "a flush was skipped");
 		MUST(munmap(p, LENGTH));
 	}
-	ENSURE(vmstat("fpr_flush_local") - local >= ROUNDS - SHARED,
-	       "%ld flushes were local", vmstat("fpr_flush_local") - local);
+	/* The first may come before there is room for tags; the kernel may look for NUMA hints. */
+	local = vmstat("fpr_flush_local") - local;
+	others = vmstat("fpr_flush_tags") + vmstat("fpr_flush_nested") - others;
+	ENSURE(local >= (ROUNDS - SHARED) * 9 / 10 && local + others >= ROUNDS - SHARED,
+	       "%ld flushes were local, %ld had another reason", local, others);
 	/* Not all: frames get tags a moment after they are first left behind. */
 	ENSURE(vmstat("fpr_skip") > skipped, "no flush of the last was skipped");
 	received = vmstat("nr_tlb_remote_flush_received") - received;
