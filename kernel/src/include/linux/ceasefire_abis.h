@@ -24,7 +24,6 @@ pte_t __abis_forked(struct vm_area_struct *vma, pte_t *ptep, pte_t pte,
 void __abis_fork_ends(struct mm_struct *mm);
 pte_t __abis_moved(struct vm_area_struct *vma, pte_t pte);
 bool __abis_reuse(struct vm_fault *vmf, pte_t pte);
-bool __abis_one(struct vm_area_struct *vma);
 void __abis_protected(struct mm_struct *mm, unsigned long start,
 		      unsigned long end);
 
@@ -44,7 +43,7 @@ static inline bool abis_clear_flush(struct vm_area_struct *vma,
 /*
  * A fault makes entries, page table lock held. A macro: set_ptes() is declared later. With
  * its own in between, so that only this CPU gets the one that was asked for, and none has
- * those beside it.
+ * those beside it, or only this CPU.
  */
 #define abis_install(vmf, mm, addr, ptep, pte, nr)			\
 do {									\
@@ -60,12 +59,6 @@ do {									\
  */
 #define abis_reuse(vmf, pte)						\
 	(abis_on((vmf)->vma->vm_mm) && __abis_reuse(vmf, pte))
-
-/* should_fault_around(): only the page that was asked for is mapped. */
-static inline bool abis_one(struct vm_area_struct *vma)
-{
-	return abis_on(vma->vm_mm) && __abis_one(vma);
-}
 
 /* do_mprotect_pkey(): rights were changed, and flushed for. */
 static inline void abis_protected(struct mm_struct *mm, unsigned long start,
@@ -124,7 +117,6 @@ static inline pte_t abis_moved(struct vm_area_struct *vma, pte_t pte, bool moved
 	set_ptes(mm, addr, ptep, pte, nr)
 #define abis_flushed(vma, pte) (pte)
 #define abis_reuse(vmf, pte) false
-#define abis_one(vma) false
 #define abis_protected(mm, start, end) ((void)0)
 #define abis_forked(vma, ptep, pte, nr) (pte)
 #define abis_fork_ends(mm) ((void)0)

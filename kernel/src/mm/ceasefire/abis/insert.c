@@ -40,8 +40,7 @@
  * (GUP) has not.
  *
  * Locks: the page table lock of the entry; interrupts off while the tables are loaded.
- * Callers: do_anonymous_page(), set_pte_range(), wp_page_copy(), should_fault_around(); again.c;
- * sysfs.c.
+ * Callers: do_anonymous_page(), set_pte_range(), wp_page_copy(); again.c; sysfs.c.
  */
 #include <linux/ceasefire_check.h>
 #include <linux/gfp.h>
@@ -65,6 +64,9 @@ struct abis_tables {
 	pmd_t *pmd;
 	pte_t *pte;
 };
+
+/* What fault-around maps at a time, unless root has changed that. */
+#define ABIS_AROUND_PAGES	16
 
 static DEFINE_PER_CPU(struct abis_tables, abis_tables);
 static DEFINE_MUTEX(abis_tables_lock);
@@ -233,15 +235,6 @@ bool abis_is_readable(struct vm_area_struct *vma)
 	       !hw_breakpoint_active();
 }
 
-/* Are there such entries in a mapping? */
-static bool abis_inserts(struct vm_area_struct *vma)
-{
-	struct mm_struct *mm = vma->vm_mm;
-
-	return abis_source_on(ABIS_SOURCE_INSERTED) && !abis_has_copies(mm) &&
-	       atomic_read(&mm->mm_users) > 1 && abis_is_readable(vma);
-}
-
 /**
  * abis_may_insert() - may the page of a fault get an entry that only this CPU has?
  * @vmf: the fault
@@ -254,25 +247,11 @@ bool abis_may_insert(struct vm_fault *vmf, pte_t pte)
 	struct vm_area_struct *vma = vmf->vma;
 	struct mm_struct *mm = vma->vm_mm;
 
-	return mm == current->mm && !(vmf->flags & FAULT_FLAG_REMOTE) &&
-	       abis_inserts(vma) &&
+	return abis_source_on(ABIS_SOURCE_INSERTED) && mm == current->mm &&
+	       !(vmf->flags & FAULT_FLAG_REMOTE) && !abis_has_copies(mm) &&
+	       atomic_read(&mm->mm_users) > 1 && abis_is_readable(vma) &&
 	       abis_profits(vma, pte, ABIS_SOURCE_INSERTED) &&
 	       !cf_batch_pending(mm);
-}
-
-/**
- * __abis_one() - has a read fault better map nothing beside the page that was asked for?
- * @vma: its mapping
- *
- * Pages of a file that are about to be copied: each copy flushes for the page of the file. The
- * CPU walks to those beside by itself, and nobody could tell which one it was.
- *
- * Return: true if so.
- */
-bool __abis_one(struct vm_area_struct *vma)
-{
-	return (vma->vm_flags & (VM_SHARED | VM_WRITE)) == VM_WRITE &&
-	       abis_inserts(vma);
 }
 
 static pte_t abis_set_class(pte_t pte)
@@ -300,6 +279,24 @@ void abis_insert(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
 		count_vm_event(ABIS_INSERTED);
 }
 
+/*
+ * Are pages beside the one that was asked for loaded, too? In a mapping that fault-around maps
+ * in one step they are about to be used, most likely. The CPU would find them by a walk, and
+ * nobody could tell which one it was.
+ */
+static bool abis_loads_around(struct vm_area_struct *vma, unsigned int nr)
+{
+	return vma_pages(vma) <= ABIS_AROUND_PAGES && nr <= ABIS_AROUND_PAGES;
+}
+
+/* Of several entries, which are like the first one but for where they lead. */
+static void abis_insert_each(struct mm_struct *mm, unsigned long addr,
+			     pte_t *ptep, pte_t pte, unsigned int nr)
+{
+	for (; nr; nr--, addr += PAGE_SIZE, ptep++, pte = pte_next_pfn(pte))
+		abis_insert(mm, addr, ptep, pte);
+}
+
 /**
  * __abis_install() - a fault makes entries
  * @vmf: the fault
@@ -308,20 +305,21 @@ void abis_insert(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
  * @pte: the first one
  * @nr: their number, of one folio
  *
- * Of several, all CPUs may have each. Those beside what was asked for nobody has.
+ * Those beside what was asked for nobody has, if they are not loaded. Of several of one folio, one
+ * of which was asked for, all CPUs may have each.
  */
 void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
 		    pte_t pte, unsigned int nr)
 {
-	struct mm_struct *mm = vmf->vma->vm_mm;
-	bool inserted = nr == 1 && addr == (vmf->address & PAGE_MASK) &&
-			(pte_flags(pte) & _PAGE_ACCESSED) &&
-			abis_may_insert(vmf, pte);
+	struct vm_area_struct *vma = vmf->vma;
+	bool asked = in_range(vmf->address, addr, nr * PAGE_SIZE);
 
-	if (!in_range(vmf->address, addr, nr * PAGE_SIZE))
-		pte = abis_born(vmf->vma, pte, nr);
-	if (inserted)
-		abis_insert(mm, addr, ptep, pte);
-	else
-		set_ptes(mm, addr, ptep, pte, nr);
+	if (((asked && nr == 1) || abis_loads_around(vma, nr)) &&
+	    pte_flags(pte) & _PAGE_ACCESSED && abis_may_insert(vmf, pte)) {
+		abis_insert_each(vma->vm_mm, addr, ptep, pte, nr);
+		return;
+	}
+	if (!asked)
+		pte = abis_born(vma, pte, nr);
+	set_ptes(vma->vm_mm, addr, ptep, pte, nr);
 }

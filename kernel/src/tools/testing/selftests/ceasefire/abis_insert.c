@@ -134,7 +134,7 @@ static void own_protected(void)
 	own_pages(protect);
 }
 
-/* Pages of a file that are read and then copied: each is asked for by itself. */
+/* Pages of a file that are read and then copied. The first fault maps and loads them all. */
 static void own_copied(void)
 {
 	struct abis_flushes got;
@@ -549,7 +549,10 @@ static void forked(void)
 	peer_finds(p, PAGES, 0);
 }
 
-/* Without the other source, a page beside the one that was asked for is like any other. */
+/*
+ * Without the other source, a page beside the one that was asked for is like any other. Where the
+ * mapping is longer than what is mapped at a time, it is not loaded.
+ */
 static void alone(void)
 {
 	struct tfile file;
@@ -557,16 +560,16 @@ static void alone(void)
 	char *p;
 
 	start();
-	file_make(&file, ON_TMPFS, PAGES, OWN);
+	file_make(&file, ON_TMPFS, 2 * PAGES, OWN);
 	abis_sources("inserted");
-	p = mmap(NULL, LENGTH, PROT_READ, MAP_SHARED, file.fd, 0);
+	p = mmap(NULL, 2 * LENGTH, PROT_READ, MAP_SHARED, file.fd, 0);
 	ENSURE(p != MAP_FAILED, "mmap: %m");
 	before = vmstat("abis_inserted");
 	ENSURE(probe_read(p + PAGE) == WORD(OWN), "wrong data");
 	ENSURE(vmstat("abis_inserted") - before == 1, "%ld entries were inserted",
 	       vmstat("abis_inserted") - before);
 	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
-	MUST(munmap(p, LENGTH));
+	MUST(munmap(p, 2 * LENGTH));
 	peer_finds(p, PAGES, FAULTED);
 }
 
