@@ -24,6 +24,7 @@ pte_t __abis_forked(struct vm_area_struct *vma, pte_t *ptep, pte_t pte,
 void __abis_fork_ends(struct mm_struct *mm);
 pte_t __abis_moved(struct vm_area_struct *vma, pte_t pte);
 bool __abis_reuse(struct vm_fault *vmf, pte_t pte);
+bool __abis_one(struct vm_area_struct *vma);
 void __abis_protected(struct mm_struct *mm, unsigned long start,
 		      unsigned long end);
 
@@ -59,6 +60,12 @@ do {									\
  */
 #define abis_reuse(vmf, pte)						\
 	(abis_on((vmf)->vma->vm_mm) && __abis_reuse(vmf, pte))
+
+/* should_fault_around(): only the page that was asked for is mapped. */
+static inline bool abis_one(struct vm_area_struct *vma)
+{
+	return abis_on(vma->vm_mm) && __abis_one(vma);
+}
 
 /* do_mprotect_pkey(): rights were changed, and flushed for. */
 static inline void abis_protected(struct mm_struct *mm, unsigned long start,
@@ -117,6 +124,7 @@ static inline pte_t abis_moved(struct vm_area_struct *vma, pte_t pte, bool moved
 	set_ptes(mm, addr, ptep, pte, nr)
 #define abis_flushed(vma, pte) (pte)
 #define abis_reuse(vmf, pte) false
+#define abis_one(vma) false
 #define abis_protected(mm, start, end) ((void)0)
 #define abis_forked(vma, ptep, pte, nr) (pte)
 #define abis_fork_ends(mm) ((void)0)

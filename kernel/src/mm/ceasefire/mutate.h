@@ -50,6 +50,7 @@
 	M(fpr_no_fuse_check)	\
 	M(fpr_no_ksm_check)	\
 	M(fpr_recycle_any)	\
+	M(fpr_recycle_early)	\
 	M(fpr_recycle_remote)	\
 	M(fpr_recycle_anywhere)	\
 	M(fpr_recycle_keyed)	\

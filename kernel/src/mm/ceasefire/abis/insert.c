@@ -40,7 +40,8 @@
  * (GUP) has not.
  *
  * Locks: the page table lock of the entry; interrupts off while the tables are loaded.
- * Callers: do_anonymous_page(), set_pte_range(), wp_page_copy(); again.c; sysfs.c.
+ * Callers: do_anonymous_page(), set_pte_range(), wp_page_copy(), should_fault_around(); again.c;
+ * sysfs.c.
  */
 #include <linux/ceasefire_check.h>
 #include <linux/gfp.h>
@@ -235,6 +236,15 @@ bool abis_is_readable(struct vm_area_struct *vma)
 	       !hw_breakpoint_active();
 }
 
+/* Are there such entries in a mapping? */
+static bool abis_inserts(struct vm_area_struct *vma)
+{
+	struct mm_struct *mm = vma->vm_mm;
+
+	return abis_source_on(ABIS_SOURCE_INSERTED) && !abis_has_copies(mm) &&
+	       atomic_read(&mm->mm_users) > 1 && abis_is_readable(vma);
+}
+
 /**
  * abis_may_insert() - may the page of a fault get an entry that only this CPU has?
  * @vmf: the fault
@@ -247,11 +257,24 @@ bool abis_may_insert(struct vm_fault *vmf, pte_t pte)
 	struct vm_area_struct *vma = vmf->vma;
 	struct mm_struct *mm = vma->vm_mm;
 
-	return abis_source_on(ABIS_SOURCE_INSERTED) && mm == current->mm &&
-	       !(vmf->flags & FAULT_FLAG_REMOTE) && !abis_has_copies(mm) &&
-	       atomic_read(&mm->mm_users) > 1 && abis_is_readable(vma) &&
+	return mm == current->mm && !(vmf->flags & FAULT_FLAG_REMOTE) &&
+	       abis_inserts(vma) &&
 	       abis_profits(vma, pte, ABIS_SOURCE_INSERTED) &&
 	       !cf_batch_pending(mm);
+}
+
+/**
+ * __abis_one() - has a read fault better map nothing beside the page that was asked for?
+ * @vma: its mapping
+ *
+ * Pages of a file that are about to be copied: each copy flushes for the page of the file.
+ *
+ * Return: true if so.
+ */
+bool __abis_one(struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & (VM_SHARED | VM_WRITE)) == VM_WRITE &&
+	       abis_inserts(vma);
 }
 
 static pte_t abis_set_class(pte_t pte)
@@ -281,12 +304,13 @@ void abis_insert(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
 
 /*
  * Are pages beside the one that was asked for loaded, too? In a mapping that fault-around maps
- * in one step they are about to be used, most likely. The CPU would find them by a walk, and
+ * in one step they are about to be read, most likely. The CPU would find them by a walk, and
  * nobody could tell which one it was.
  */
 static bool abis_loads_around(struct vm_area_struct *vma, unsigned int nr)
 {
-	return vma_pages(vma) <= ABIS_AROUND_PAGES && nr <= ABIS_AROUND_PAGES;
+	return !(vma->vm_flags & VM_WRITE) && vma_pages(vma) <= ABIS_AROUND_PAGES &&
+	       nr <= ABIS_AROUND_PAGES;
 }
 
 /* Of several entries, which are like the first one but for where they lead. */

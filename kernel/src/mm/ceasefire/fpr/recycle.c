@@ -12,6 +12,8 @@
  * of anonymous memory.
  */
 #include <linux/cpuset.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <linux/memcontrol.h>
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
@@ -124,6 +126,32 @@ static struct folio *fpr_recycled(struct cf_ctx *ctx, struct page *page,
 	return page_folio(page);
 }
 
+/*
+ * Does the file system put nothing but what the file has into its pages, also before they
+ * are up to date? The process may look through a stale translation then. Others keep
+ * pointers there for a while (EROFS), or data of other files (clusters that are unpacked
+ * in place), or read by ways that nobody has looked at. What is decrypted or verified in
+ * place is not what the process may read until that is done.
+ */
+static bool fpr_shows_only_itself(struct address_space *mapping)
+{
+	struct inode *inode = mapping->host;
+
+	CF_MUTATION(fpr_recycle_early, return true);
+	if (IS_ENCRYPTED(inode) || IS_VERITY(inode))
+		return false;
+	switch (inode->i_sb->s_magic) {
+	case EXT4_SUPER_MAGIC: /* and ext2, ext3 */
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case BDEVFS_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /**
  * __fpr_recycle() - a frame for a page fault of a MAP_FPR mapping
  * @mapping: whose page cache the frame will enter
@@ -132,7 +160,8 @@ static struct folio *fpr_recycled(struct cf_ctx *ctx, struct page *page,
  * Only the mapping that the fault is about gets recycled frames: a file system
  * also allocates metadata in the same call, which the process may not read.
  * The process maps @mapping, so a stale translation shows it nothing that it
- * could not map anyway; and no stale translation is dirty, so none can write.
+ * could not map anyway, where the file system sees to that before the page is up to date;
+ * and no stale translation is dirty, so none can write.
  *
  * The frame keeps its tag: it is still reachable, and is parked again when it
  * is freed before the context was flushed.
@@ -148,7 +177,7 @@ struct folio *__fpr_recycle(struct address_space *mapping, gfp_t gfp)
 	if (!current->fpr_mapping)
 		return NULL;
 	CF_MUTATION(fpr_recycle_any, mapping = current->fpr_mapping);
-	if (current->fpr_mapping != mapping)
+	if (current->fpr_mapping != mapping || !fpr_shows_only_itself(mapping))
 		return NULL;
 	ctx = current->mm->cf;
 	if (!ctx || cf_is_mapping_only(current->mm))

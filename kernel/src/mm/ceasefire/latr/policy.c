@@ -76,7 +76,7 @@ static bool latr_is_plain(struct vm_area_struct *vma)
 	CF_MUTATION(latr_any_mapping, return true);
 	return !(vma->vm_flags & (VM_SPECIAL | VM_HUGETLB | VM_SHADOW_STACK |
 				  ARCH_VM_PKEY_FLAGS)) &&
-	       !userfaultfd_armed(vma);
+	       !vma_is_dax(vma) && !userfaultfd_armed(vma);
 }
 
 static bool latr_eligible(struct vm_area_struct *vma)

@@ -119,9 +119,10 @@ static void sharers_join_unconfined(struct sharers *s)
 }
 
 /* What this CPU has of the canonical root has been flushed. */
-static void sharers_leave_unconfined(struct sharers *s)
+/* It has loaded its copy, and has not given it up again: a tracer may, between two functions. */
+static void sharers_leave_unconfined(struct sharers *s, struct sharers_cpu *sc)
 {
-	if (!cpumask_test_cpu(smp_processor_id(), s->unconfined))
+	if (!sc->confined || !cpumask_test_cpu(smp_processor_id(), s->unconfined))
 		return;
 	/* The flush before others see that the bit is gone. */
 	smp_mb__before_atomic();
@@ -211,7 +212,7 @@ static void sharers_confine(struct sharers *s, struct sharers_cpu *sc)
 
 	sharers_load(s, sc, true);
 	sc->done = asked;
-	sharers_leave_unconfined(s);
+	sharers_leave_unconfined(s, sc);
 }
 
 /**
@@ -233,7 +234,7 @@ void sharers_update(struct mm_struct *mm)
 	if (sc->confined && stopped)
 		sharers_unconfine(s, sc, SHARERS_HAS_STOPPED);
 	else if (sc->confined)
-		sharers_leave_unconfined(s);
+		sharers_leave_unconfined(s, sc);
 	else if (!stopped)
 		sharers_confine(s, sc);
 }

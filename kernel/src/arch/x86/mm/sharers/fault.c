@@ -234,8 +234,12 @@ static enum sharers_filled sharers_fill(struct sharers_access *a)
 	sharers_show(s->mm);
 	if (unlikely(raced))
 		return SHARERS_RACED;
-	/* The root was loaded with a flush; an NMI may come before that. */
-	if (!in_nmi() && cpumask_test_cpu(a->sc->cpu, s->unconfined))
+	/*
+	 * The root was loaded with a flush; an NMI may come before that. Nobody has given the copy up
+	 * meanwhile (a tracer of what was called here).
+	 */
+	if (!in_nmi() && a->sc->confined &&
+	    cpumask_test_cpu(a->sc->cpu, s->unconfined))
 		cpumask_clear_cpu(a->sc->cpu, s->unconfined);
 	return SHARERS_FILLED;
 }
@@ -290,13 +294,19 @@ static enum sharers_filled sharers_fill_any(struct sharers_access *a,
 	return sharers_fill(a);
 }
 
-/* Has nobody below read CR3? */
-static bool sharers_may_give_up(void)
+/*
+ * Has nobody below read CR3, to go by it later, and is nobody below in the middle of a fill? A task
+ * with interrupts off may be: KVM on its way to the guest, which comes back by what it has noted,
+ * or the code of this file. There only tracers touch user memory, for call chains and for BPF, with
+ * page faults disabled: they get -EFAULT.
+ */
+static bool sharers_may_give_up(const struct pt_regs *regs)
 {
 	struct pt_regs *interrupted = get_irq_regs();
 
-	return in_task() ||
-	       (!in_nmi() && interrupted && user_mode(interrupted));
+	if (in_task())
+		return regs->flags & X86_EFLAGS_IF || !faulthandler_disabled();
+	return !in_nmi() && interrupted && user_mode(interrupted);
 }
 
 /* It goes on with the canonical root. */
@@ -339,7 +349,7 @@ sharers_fault_unknown(struct sharers *s, struct pt_regs *regs,
 	case SHARERS_TOO_LARGE:
 		break;
 	}
-	if (!sharers_may_give_up())
+	if (!sharers_may_give_up(regs))
 		return SHARERS_GO_ON;
 	CF_MUTATION(sharers_gives_up, return SHARERS_GO_ON);
 	sharers_give_up(s, filled == SHARERS_TOO_LARGE ? SHARERS_HAS_LARGE :

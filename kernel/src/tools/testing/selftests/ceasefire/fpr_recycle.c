@@ -9,9 +9,11 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -115,6 +117,67 @@ static void plain_read(void)
 	ENSURE(!recycles, "read(2) got %ld recycled frames", recycles);
 	ENSURE(!peer_count(p, PAGES, WORD(NEXT)),
 	       "what was read shows at stale addresses");
+}
+
+/* What statfs() says there is what the host's file system says. */
+static bool root_is_9p(void)
+{
+	FILE *f = fopen("/proc/mounts", "r");
+	char line[4096];
+	bool found = false;
+
+	ENSURE(f, "/proc/mounts: %m");
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, " / 9p ");
+	fclose(f);
+	return found;
+}
+
+/* A program beside this one, by 9p; not in memory. */
+static int file_beside(size_t pages)
+{
+	char path[4096], *name;
+	struct stat root, file;
+	ssize_t len = MUST(readlink("/proc/self/exe", path, sizeof(path) - 16));
+	int fd;
+
+	path[len] = '\0';
+	name = strrchr(path, '/');
+	ENSURE(name, "%s", path);
+	strcpy(name, "/fpr_moves");
+	fd = MUST(open(path, O_RDONLY | O_CLOEXEC));
+	MUST(fstat(fd, &file));
+	MUST(stat("/", &root));
+	if (!root_is_9p() || file.st_dev != root.st_dev)
+		ktap_skip("the programs are not on 9p: run it by ceasefire vm");
+	ENSURE(lseek(fd, 0, SEEK_END) >= (off_t)(pages * PAGE), "%s is short", path);
+	ENSURE(!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), "fadvise");
+	return fd;
+}
+
+/* Nobody knows what such a file system has in a page before that is up to date. */
+static void unknown_file_system(void)
+{
+	struct tfile f, g;
+	long recycles;
+	size_t few = 4;
+	int fd;
+	char *q;
+
+	start(&f, &g, PAGES);
+	fd = file_beside(few);
+	park_stale(&f, PAGES, OWN);
+	recycles = vmstat("fpr_recycle");
+	q = mmap(NULL, few * PAGE, PROT_READ, MAP_SHARED | MAP_FPR, fd, 0);
+	ENSURE(q != MAP_FAILED, "mmap: %m");
+	peer_touch(q, few);
+	recycles = vmstat("fpr_recycle") - recycles;
+	ENSURE(!recycles, "%ld frames were recycled for it", recycles);
+	/* There were some to be had. */
+	recycles = vmstat("fpr_recycle");
+	q = fpr_map(&g, 0, PAGES, PROT_READ, MAP_SHARED);
+	peer_touch(q, PAGES);
+	PREMISE(vmstat("fpr_recycle") > recycles, "no parked frame was used again");
 }
 
 static void plain_mapping(void)
@@ -372,6 +435,7 @@ int main(int argc, char **argv)
 		{ "same_process", same_process, 0 },
 		{ "cycles", cycles, 0 },
 		{ "plain_read", plain_read, 0 },
+		{ "unknown_file_system", unknown_file_system, 0 },
 		{ "plain_mapping", plain_mapping, 0 },
 		{ "other_process", other_process, 0 },
 		{ "remote_fault", remote_fault, 0 },
