@@ -56,12 +56,6 @@ static inline void sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 		__sharers_withdraw(mm, addr, size);
 }
 
-/*
- * strncpy_from_user_nofault(): is the address space of the current process not what is loaded, or
- * is what is loaded being changed? Others ask in NMIs; this one does not.
- */
-#define sharers_hides_user() (!nmi_uaccess_okay())
-
 /* The same for other mechanisms. */
 #define ceasefire_withdraw(mm, addr, size) sharers_withdraw(mm, addr, size)
 
@@ -135,7 +129,6 @@ static inline void sharers_tick(void)
 #define ceasefire_withdraw(mm, addr, size) ((void)0)
 #define sharers_defer(cpus, mm, addr) false
 #define sharers_defer_finish(mm) false
-#define sharers_hides_user() false
 #define ceasefire_held_elsewhere(mm, start, end) true
 static inline void sharers_exit(struct mm_struct *mm) { }
 static inline void sharers_thread(struct mm_struct *mm, bool vfork) { }

@@ -16,8 +16,9 @@
  * An NMI may come at any time, and fill as well. Before a fill has set its entry it sets the
  * same bit and entry, or one that the fill then replaces by the same; what was withdrawn
  * meanwhile it does not find. It fills nothing while its CPU leaves regions. From the entry
- * of a fill until the second look it touches no user memory: what the entry leads to may be
- * somebody else's by then, where a hypervisor does not interrupt a CPU that it does not run.
+ * of a fill until the second look it touches no user memory (nmi_uaccess_okay()): what the entry
+ * leads to may be somebody else's by then, where a hypervisor does not interrupt a CPU that it
+ * does not run. Only strncpy_from_user_nofault() does not ask: BPF of root may read such a string.
  *
  * Locks: none. Caller: handle_page_fault().
  */
@@ -235,8 +236,8 @@ static enum sharers_filled sharers_fill(struct sharers_access *a)
 	if (unlikely(raced))
 		return SHARERS_RACED;
 	/*
-	 * The root was loaded with a flush; an NMI may come before that. Nobody has given the copy up
-	 * meanwhile (a tracer of what was called here).
+	 * The root was loaded with a flush; an NMI may come before that. Nobody has
+	 * given the copy up meanwhile (a tracer of what was called here).
 	 */
 	if (!in_nmi() && a->sc->confined &&
 	    cpumask_test_cpu(a->sc->cpu, s->unconfined))

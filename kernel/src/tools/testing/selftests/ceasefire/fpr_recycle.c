@@ -144,7 +144,7 @@ static int file_beside(size_t pages)
 	path[len] = '\0';
 	name = strrchr(path, '/');
 	ENSURE(name, "%s", path);
-	strcpy(name, "/fpr_moves");
+	snprintf(name, 16, "/fpr_moves");
 	fd = MUST(open(path, O_RDONLY | O_CLOEXEC));
 	MUST(fstat(fd, &file));
 	MUST(stat("/", &root));
