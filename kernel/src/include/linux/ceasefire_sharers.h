@@ -139,19 +139,12 @@ static inline void sharers_tick(void) { }
 #endif /* CONFIG_CEASEFIRE_SHARERS */
 
 /*
- * huge_ptep_clear_flush(): the entry goes from copies before it is flushed for. Macros:
- * what they stand for is declared later.
+ * huge_ptep_clear_flush(): the entry goes from copies before it is flushed for. Drivers
+ * have its definition without that of ptep_clear_flush()'s parts, hence a function.
  */
 #ifdef CONFIG_CEASEFIRE_SHARERS
-#define sharers_huge_clear_flush(vma, addr, ptep)			\
-({									\
-	pte_t __old = huge_ptep_get_and_clear((vma)->vm_mm, addr, ptep,	\
-					      PMD_SIZE);		\
-									\
-	if (pte_accessible((vma)->vm_mm, __old))			\
-		flush_tlb_page(vma, addr);				\
-	__old;								\
-})
+pte_t sharers_huge_clear_flush(struct vm_area_struct *vma, unsigned long addr,
+			       pte_t *ptep);
 #else
 #define sharers_huge_clear_flush(vma, addr, ptep) \
 	ptep_clear_flush(vma, addr, ptep)

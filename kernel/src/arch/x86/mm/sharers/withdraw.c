@@ -13,8 +13,11 @@
  *
  * Locks: the caller's page table lock. Callers: hooks of sharers_withdraw().
  */
+#include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/vmstat.h>
+
+#include <asm/tlbflush.h>
 
 #include "../../../../mm/ceasefire/mutate.h"
 #include "sharers.h"
@@ -74,4 +77,26 @@ void __sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 		sharers_withdraw_gib(s, addr, next);
 	}
 	rcu_read_unlock();
+}
+
+/**
+ * sharers_huge_clear_flush() - huge_ptep_clear_flush() of x86
+ * @vma: mapping of huge pages
+ * @addr: address of one
+ * @ptep: its entry, of PMDs or PUDs
+ *
+ * The entry goes from copies between the two steps that ptep_clear_flush() has in one.
+ *
+ * Context: the lock of the entry.
+ *
+ * Return: the entry that was there.
+ */
+pte_t sharers_huge_clear_flush(struct vm_area_struct *vma, unsigned long addr,
+			       pte_t *ptep)
+{
+	pte_t old = huge_ptep_get_and_clear(vma->vm_mm, addr, ptep, PMD_SIZE);
+
+	if (pte_accessible(vma->vm_mm, old))
+		flush_tlb_page(vma, addr);
+	return old;
 }
