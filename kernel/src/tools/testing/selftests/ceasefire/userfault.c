@@ -18,16 +18,6 @@
 /* What the peer writes to find out which frames it reaches. */
 #define PROBED	0x66
 
-static void move(int uffd, char *to, char *from, size_t length)
-{
-	struct uffdio_move order = {
-		.dst = (unsigned long)to, .src = (unsigned long)from,
-		.len = length,
-	};
-
-	ENSURE(!ioctl(uffd, UFFDIO_MOVE, &order), "UFFDIO_MOVE: %m");
-}
-
 static int open_userfault(__u64 features)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = features };
@@ -55,11 +45,32 @@ void protect_async(void *addr, size_t length)
 	       "UFFDIO_WRITEPROTECT: %m");
 }
 
+void move_pages_to(char *to, char *from, size_t pages)
+{
+	struct uffdio_register area = {
+		.range = { .start = (unsigned long)to, .len = pages * PAGE },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int uffd = open_userfault(UFFD_FEATURE_MOVE);
+	size_t i;
+
+	ENSURE(!ioctl(uffd, UFFDIO_REGISTER, &area), "UFFDIO_REGISTER: %m");
+	for (i = 0; i < pages; i++) {
+		struct uffdio_move order = {
+			.dst = (unsigned long)(to + i * PAGE),
+			.src = (unsigned long)(from + i * PAGE),
+			.len = PAGE,
+		};
+
+		ENSURE(!ioctl(uffd, UFFDIO_MOVE, &order), "UFFDIO_MOVE: %m");
+	}
+	/* What is used there from now on is made by the kernel as ever. */
+	close(uffd);
+}
+
 char *move_recycled(char *stale, size_t held, size_t pages, unsigned char byte)
 {
 	size_t length = pages * PAGE, reached = 0, i;
-	int uffd = open_userfault(UFFD_FEATURE_MOVE);
-	struct uffdio_register area;
 	char *q, *r;
 
 	q = fpr_map(NULL, 0, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE);
@@ -73,14 +84,7 @@ char *move_recycled(char *stale, size_t held, size_t pages, unsigned char byte)
 	r = mmap(NULL, length, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ENSURE(r != MAP_FAILED, "mmap: %m");
-	area = (struct uffdio_register) {
-		.range = { .start = (unsigned long)r, .len = length },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	ENSURE(!ioctl(uffd, UFFDIO_REGISTER, &area), "UFFDIO_REGISTER: %m");
-	/* One by one: more would end in a flush of everything. */
-	for (i = 0; i < pages; i++)
-		move(uffd, r + i * PAGE, q + i * PAGE, PAGE);
+	move_pages_to(r, q, pages);
 	ktap_note("%zu of %zu pages were reached", reached, pages);
 	return r;
 }

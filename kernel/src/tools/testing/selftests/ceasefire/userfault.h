@@ -28,6 +28,12 @@ struct uffdio_move {
 void protect_async(void *addr, size_t length);
 
 /*
+ * Move pages, one by one, to anonymous memory of the same length where none are: more
+ * at a time would end in a flush of everything. Skips where it cannot.
+ */
+void move_pages_to(char *to, char *from, size_t pages);
+
+/*
  * Anonymous memory without the flag whose pages, filled with @byte, are in
  * frames that the peer can still write to through its @held translations at
  * @stale: they were recycled for a mapping with the flag, and moved from there.
