@@ -41,12 +41,13 @@ packages_of_kernel() {
 	fi
 }
 
-# documented FILE WORDS: the one command of a document that begins with the words, with the build folder
-# at /test.
+# documented FILE WORDS: the one command of a document that begins with the words, on one line, with the
+# build folder at /test.
 documented() {
 	local line
 	# shellcheck disable=SC2016 # as it stands there
-	line=$(grep -- "^$2" "$ROOT/$1" | sed 's/$(scripts\/paths)/\/test/g')
+	line=$(sed -e ':more' -e '/\\$/{N;s/\\\n *//;b more' -e '}' "$ROOT/$1" | grep -- "^$2" |
+		sed 's/$(scripts\/paths)/\/test/g')
 	[[ $(wc -l <<<"$line") -eq 1 && -n $line ]] && printf '%s\n' "$line"
 }
 
