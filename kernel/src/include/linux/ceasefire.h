@@ -6,7 +6,7 @@
  * flag and calls the double-underscore function in mm/ceasefire/: cf_* in its
  * core, fpr_* in fast page recycling. The flag is off while no process uses any of
  * it, and all hooks vanish with CONFIG_CEASEFIRE_CORE=n.
- * Documentation/mm/ceasefire/design.rst has the invariants (I1..I8) that comments
+ * Documentation/mm/ceasefire/design.rst has the invariants (I1..I12) that comments
  * refer to.
  *
  * Hooks that need struct mmu_gather are in ceasefire_gather.h.

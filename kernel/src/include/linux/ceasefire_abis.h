@@ -76,6 +76,13 @@ static inline void abis_protected(struct mm_struct *mm, unsigned long start,
 }
 
 /*
+ * folio_pte_batch(): entries that name different CPUs are of one batch. For those who look at
+ * each entry again; a gather wants batches of one class. Macros, as fpb_t is not known.
+ */
+#define FPB_IGNORE_CLASS	((__force fpb_t)BIT(2))
+#define abis_any_class(pte)	pte_clear_flags(pte, _PAGE_CLASS)
+
+/*
  * Where reclaim and migration note a flush for later: no CPU has
  * the entry that was just cleared. @listed: the caller has not taken the page off its list
  * himself, so reclaim may have, and may not have flushed for it yet.
@@ -118,6 +125,8 @@ static inline pte_t abis_moved(struct vm_area_struct *vma, pte_t pte, bool moved
 #else
 
 #define abis_on(mm) false
+#define FPB_IGNORE_CLASS ((__force fpb_t)0)
+#define abis_any_class(pte) (pte)
 #define abis_uncached(vma, pte, listed) false
 #define abis_clear_flush(vma, addr, pte) false
 #define abis_install(vmf, mm, addr, ptep, pte, nr) \

@@ -20,8 +20,9 @@
  *   born = started + 1					... and so it does,
  *   flushes everything			drops it	until that is done
  *
- * Somebody is truncation, which takes private copies away, reclaim, migration: faults and
- * system calls of the process wait for the lock. Who finds the bit clear has taken the lock of
+ * Somebody is truncation, which takes private copies away, reclaim, migration: system calls
+ * of the process wait for mmap_lock. A fault under the lock of a mapping that fork() has not come
+ * to goes on, and what it makes counts as owed, too. Who finds the bit clear has taken the lock of
  * the page table after it was cleared, and so sees the first value, or the second one; the
  * third step is as a choice has it (cf_born_end()). Whoever else writes that value has
  * mmap_lock for writing, too. A process that shares memory with its child for good, by

@@ -26,9 +26,9 @@
  *
  * No CPU has the new entry: the address was empty, or was just flushed, or none but those of
  * the class had what was there (again.c). One may have what was there before, cleared by a
- * gather that has yet to flush for it. That is the business of the gather, which has the page;
- * and whoever changes the new entry meanwhile flushes everywhere (core/young.c). If reclaim is
- * to flush, nothing is made so.
+ * gather that has yet to flush for it. That is the business of the gather, which has the page:
+ * nobody else gets it before. Who changes the new entry of a page of anonymous memory meanwhile
+ * flushes everywhere (core/young.c). If reclaim is to flush, nothing is made so.
  *
  * Needs PCIDs: otherwise a write to CR3 drops the entry again. And no page table isolation:
  * the kernel has a PCID of its own then. Not where a hypervisor flushes, and goes by the
@@ -303,14 +303,41 @@ void abis_insert(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
 }
 
 /*
- * Are pages beside the one that was asked for loaded, too? In a mapping that fault-around maps
- * in one step they are about to be read, most likely. The CPU would find them by a walk, and
- * nobody could tell which one it was.
+ * Does a mapping seem to be read in order? Then the page before was used or loaded, unless there
+ * is none. One that this fault has made beside the page that was asked for has neither bit,
+ * if the other source is on.
  */
-static bool abis_loads_around(struct vm_area_struct *vma, unsigned int nr)
+static bool abis_goes_on(struct vm_fault *vmf, unsigned long addr, pte_t *ptep)
 {
-	return !(vma->vm_flags & VM_WRITE) && vma_pages(vma) <= ABIS_AROUND_PAGES &&
-	       nr <= ABIS_AROUND_PAGES;
+	unsigned long asked = vmf->address & PAGE_MASK;
+	unsigned long used = _PAGE_CLASS;
+	pte_t before;
+
+	/* The table before is not looked at: who reads in order comes by here. */
+	if (asked == vmf->vma->vm_start || !pte_index(asked))
+		return true;
+	if (abis_source_on(ABIS_SOURCE_UNCACHED))
+		used |= _PAGE_ACCESSED;
+	ptep += (long)(asked - addr) / (long)PAGE_SIZE;
+	before = ptep_get(ptep - 1);
+	return pte_present(before) && pte_flags(before) & used;
+}
+
+/*
+ * Are pages beside the one that was asked for loaded, too? Those of a mapping that fault-around
+ * maps in one step, or that is read in order, are about to be read, most likely. The CPU would
+ * find them by a walk, and nobody could tell which one it was. The others may never be used,
+ * and loading them would cost more than the fault.
+ */
+static bool abis_loads_around(struct vm_fault *vmf, unsigned long addr,
+			      pte_t *ptep, unsigned int nr)
+{
+	struct vm_area_struct *vma = vmf->vma;
+
+	if (vma->vm_flags & VM_WRITE || nr > ABIS_AROUND_PAGES)
+		return false;
+	return vma_pages(vma) <= ABIS_AROUND_PAGES ||
+	       abis_goes_on(vmf, addr, ptep);
 }
 
 /* Of several entries, which are like the first one but for where they lead. */
@@ -338,7 +365,7 @@ void __abis_install(struct vm_fault *vmf, unsigned long addr, pte_t *ptep,
 	struct vm_area_struct *vma = vmf->vma;
 	bool asked = in_range(vmf->address, addr, nr * PAGE_SIZE);
 
-	if (((asked && nr == 1) || abis_loads_around(vma, nr)) &&
+	if (((asked && nr == 1) || abis_loads_around(vmf, addr, ptep, nr)) &&
 	    pte_flags(pte) & _PAGE_ACCESSED && abis_may_insert(vmf, pte)) {
 		abis_insert_each(vma->vm_mm, addr, ptep, pte, nr);
 		return;

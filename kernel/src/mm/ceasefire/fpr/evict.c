@@ -24,6 +24,7 @@
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
 #include <linux/mmzone.h>
+#include <linux/page_idle.h>
 #include <linux/swap.h>
 #include <linux/vmstat.h>
 
@@ -116,7 +117,7 @@ bool __fpr_looks_at(struct vm_area_struct *vma)
  * @pte: its entry
  *
  * The mapping has said that a use does not count. So the bit is cleared, which
- * is all that eviction needs, and nobody hears of it.
+ * is all that eviction needs, and reclaim does not hear of it.
  *
  * Return: true if that is done.
  */
@@ -126,7 +127,9 @@ bool __fpr_only_clears(struct vm_area_struct *vma, unsigned long address,
 	CF_MUTATION(fpr_evict_counted, return false);
 	if (vma_has_recency(vma) || !cf_tracks(vma))
 		return false;
-	ptep_test_and_clear_young(vma, address, pte);
+	/* Others may want to know of the use: idle page tracking, DAMON. */
+	if (ptep_test_and_clear_young(vma, address, pte))
+		folio_clear_idle(page_folio(pte_page(ptep_get(pte))));
 	return true;
 }
 

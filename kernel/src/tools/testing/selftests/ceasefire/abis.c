@@ -60,6 +60,13 @@ void abis_start(void)
 	make_room();
 }
 
+void abis_start_inserted(void)
+{
+	abis_start();
+	if (!write_text("/sys/kernel/mm/ceasefire/abis/sources", "inserted uncached"))
+		ktap_skip("abis/sources: inserted: %m");
+}
+
 void abis_clear_accessed(void)
 {
 	ENSURE(write_text("/proc/self/clear_refs", "1"), "clear_refs: %m");

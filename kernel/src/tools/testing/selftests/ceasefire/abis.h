@@ -13,6 +13,8 @@
  * where it cannot.
  */
 void abis_start(void);
+/* The same with entries that only one CPU has; skips where the machine has no PCIDs. */
+void abis_start_inserted(void);
 /* The same without the choice, which comes later. */
 void abis_prepare(void);
 

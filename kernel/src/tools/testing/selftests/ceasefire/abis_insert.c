@@ -52,14 +52,6 @@ static bool has_word(const char *path, const char *wanted)
 	return found;
 }
 
-/* Where the kernel can do it: see sources_are_checked(). */
-static void start(void)
-{
-	abis_start();
-	if (!write_text(SOURCES, "inserted uncached"))
-		ktap_skip("abis/sources: inserted: %m");
-}
-
 /* Memory to which this CPU has written. */
 static char *written(size_t pages, uint64_t word)
 {
@@ -93,7 +85,7 @@ static void own_pages(void (*let_go)(char *p))
 	long inserted;
 	char *p;
 
-	start();
+	abis_start_inserted();
 	inserted = vmstat("abis_inserted");
 	p = written(PAGES, WORD(OWN));
 	got = abis_flushes();
@@ -134,36 +126,13 @@ static void own_protected(void)
 	own_pages(protect);
 }
 
-/* Pages of a file that are read and then copied. The first fault maps and loads them all. */
-static void own_copied(void)
-{
-	struct abis_flushes got;
-	struct tfile file;
-	size_t i;
-	char *p;
-
-	start();
-	file_make(&file, ON_TMPFS, PAGES, OWN);
-	p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.fd, 0);
-	ENSURE(p != MAP_FAILED, "mmap: %m");
-	got = abis_flushes();
-	for (i = 0; i < PAGES; i++)
-		ENSURE(probe_read(p + i * PAGE) == WORD(OWN) &&
-		       probe_write(p + i * PAGE, WORD(NEW)), "page %zu", i);
-	got = abis_flushes_since(got);
-	PREMISE(got.young < PAGES / 2, "%ld entries were used again", got.young);
-	ENSURE(got.local + got.young >= PAGES && got.class >= PAGES / 2,
-	       "%ld flushes were local, %ld for all; %ld entries by class, %ld used",
-	       got.local, got.all, got.class, got.young);
-}
-
 /* Pages of the peer: it is the only one that is asked. */
 static void of_the_peer(void (*let_go)(char *p), uint64_t left)
 {
 	struct abis_flushes got;
 	char *p;
 
-	start();
+	abis_start_inserted();
 	p = abis_written(PAGES, WORD(OWN));
 	got = abis_flushes();
 	let_go(p);
@@ -200,7 +169,7 @@ static void both(void)
 {
 	char *p;
 
-	start();
+	abis_start_inserted();
 	p = written(PAGES, WORD(OWN));
 	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
 	drop(p);
@@ -212,7 +181,7 @@ static void peers_protected(void)
 {
 	char *p;
 
-	start();
+	abis_start_inserted();
 	p = abis_written(PAGES, WORD(OWN));
 	MUST(mprotect(p, LENGTH, PROT_READ));
 	ENSURE(!peer_write(p, PAGES, WORD(NEW)), "the peer can still write");
@@ -228,7 +197,7 @@ static void rights_grow(void)
 	struct tfile file;
 	char *p;
 
-	start();
+	abis_start_inserted();
 	file_make(&file, ON_TMPFS, 1, OWN);
 	p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, file.fd, 0);
 	ENSURE(p != MAP_FAILED, "mmap: %m");
@@ -249,7 +218,7 @@ static void copied(void)
 	struct tfile file;
 	char *p;
 
-	start();
+	abis_start_inserted();
 	file_make(&file, ON_TMPFS, 1, OWN);
 	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.fd, 0);
 	ENSURE(p != MAP_FAILED, "mmap: %m");
@@ -271,7 +240,7 @@ static void cleared(void)
 {
 	char *p;
 
-	start();
+	abis_start_inserted();
 	p = abis_written(PAGES, WORD(OWN));
 	abis_clear_accessed();
 	drop(p);
@@ -283,7 +252,7 @@ static void moved(void)
 {
 	char *p, *q;
 
-	start();
+	abis_start_inserted();
 	p = abis_written(PAGES, WORD(OWN));
 	q = regions(1);
 	ENSURE(mremap(p, LENGTH, LENGTH, MREMAP_MAYMOVE | MREMAP_FIXED, q) == q,
@@ -327,7 +296,7 @@ static void thread_moved(void)
 {
 	struct worker first, second;
 
-	start();
+	abis_start_inserted();
 	need_cpus(4);
 	worker_start(&first, 2, NULL);
 	worker_start(&second, 2, NULL);
@@ -363,7 +332,7 @@ static void away(void)
 	pid_t child;
 	int i;
 
-	start();
+	abis_start_inserted();
 	need_cpus(3);
 	worker_start(&user, 2, NULL);
 	for (i = 0; i < 10; i++) {
@@ -393,7 +362,7 @@ static void alias(void)
 	char *a, *b;
 	int i;
 
-	start();
+	abis_start_inserted();
 	a = regions(2);
 	b = a + REGION + PAGE;
 	for (i = 0; i < ROUNDS; i++) {
@@ -429,7 +398,7 @@ static void forgotten(void)
 	char *a;
 	int i;
 
-	start();
+	abis_start_inserted();
 	a = regions(1);
 	for (i = 0; i < 50; i++) {
 		MUST(madvise(a, 2 * PAGE, MADV_DONTNEED));
@@ -448,7 +417,7 @@ static void switched(void)
 	struct abis_flushes got;
 	char *p, *q;
 
-	start();
+	abis_start_inserted();
 	p = abis_written(PAGES, WORD(OWN));
 	abis_sources("uncached");
 	q = abis_written(PAGES, WORD(OWN));
@@ -481,7 +450,7 @@ static void switched_off_beside(void)
 	struct worker other;
 	char *p;
 
-	start();
+	abis_start_inserted();
 	need_cpus(3);
 	worker_start(&other, 2, NULL);
 	file_make(&shared, ON_TMPFS, PAGES, OWN);
@@ -502,7 +471,7 @@ static void many(void)
 {
 	char *p;
 
-	start();
+	abis_start_inserted();
 	p = written(64, WORD(OWN));
 	MUST(madvise(p, 64 * PAGE, MADV_DONTNEED));
 	ENSURE(!probe_read(p) && !probe_read(p + 63 * PAGE), "it is still there");
@@ -517,7 +486,7 @@ static void same_class(void)
 	char *p;
 
 	abis_classes(1);
-	start();
+	abis_start_inserted();
 	p = abis_written(PAGES, WORD(OWN));
 	drop(p);
 	peer_finds(p, PAGES, 0);
@@ -530,7 +499,7 @@ static void forked(void)
 	pid_t child;
 	char *p;
 
-	start();
+	abis_start_inserted();
 	p = abis_written(PAGES, WORD(OWN));
 	child = MUST(fork());
 	if (!child) {
@@ -549,30 +518,6 @@ static void forked(void)
 	peer_finds(p, PAGES, 0);
 }
 
-/*
- * Without the other source, a page beside the one that was asked for is like any other. Where the
- * mapping is longer than what is mapped at a time, it is not loaded.
- */
-static void alone(void)
-{
-	struct tfile file;
-	long before;
-	char *p;
-
-	start();
-	file_make(&file, ON_TMPFS, 2 * PAGES, OWN);
-	abis_sources("inserted");
-	p = mmap(NULL, 2 * LENGTH, PROT_READ, MAP_SHARED, file.fd, 0);
-	ENSURE(p != MAP_FAILED, "mmap: %m");
-	before = vmstat("abis_inserted");
-	ENSURE(probe_read(p + PAGE) == WORD(OWN), "wrong data");
-	ENSURE(vmstat("abis_inserted") - before == 1, "%ld entries were inserted",
-	       vmstat("abis_inserted") - before);
-	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
-	MUST(munmap(p, 2 * LENGTH));
-	peer_finds(p, PAGES, FAULTED);
-}
-
 /* Each kind of page that has no entry of that kind. */
 static void others(void)
 {
@@ -580,7 +525,7 @@ static void others(void)
 	long before;
 	char *p;
 
-	start();
+	abis_start_inserted();
 	file_make(&file, ON_TMPFS, 1, OWN);
 	before = vmstat("abis_inserted");
 	p = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.fd, 0);
@@ -620,7 +565,6 @@ int main(int argc, char **argv)
 		{ "own_unmapped", own_unmapped, 0 },
 		{ "own_dontneed", own_dontneed, 0 },
 		{ "own_protected", own_protected, 0 },
-		{ "own_copied", own_copied, 0 },
 		{ "peers_unmapped", peers_unmapped, 0 },
 		{ "peers_dontneed", peers_dontneed, 0 },
 		{ "peers_protected", peers_protected, 0 },
@@ -638,7 +582,6 @@ int main(int argc, char **argv)
 		{ "many", many, 0 },
 		{ "same_class", same_class, 0 },
 		{ "forked", forked, 0 },
-		{ "alone", alone, 0 },
 		{ "others", others, 0 },
 	};
 
