@@ -23,9 +23,9 @@ _LINE = "{:08} {:08x} text that repeats itself, but not quite: {:016}\n"
 def main(args: argparse.Namespace) -> None:
     """Make the input if it is not there, compress it, decompress it, compare."""
     source, packed = Path("pbzip2-input").absolute(), Path("pbzip2-output").absolute()
-    size = args.mib << 20
-    make_input(source, size)
-    limited = [sys.executable, "-P", "-s", "-m", limit.__name__, "--memory", args.limit, "--"]
+    mib, most = args.mib * args.cpus, f"{args.limit * args.cpus}M"
+    make_input(source, mib << 20)
+    limited = [sys.executable, "-P", "-s", "-m", limit.__name__, "--memory", most, "--"]
     program = ["pbzip2", "-1", "-k", "-c", "-m4", f"-p{args.cpus}", str(source)]
     with packed.open("wb") as output, common.window() as found:
         done = subprocess.run(
@@ -37,9 +37,9 @@ def main(args: argparse.Namespace) -> None:
     if done.returncode:
         raise Failure(f"pbzip2: {done.stderr.decode(errors='replace').strip()}")
     if args.limit and not limit.times_reached():
-        raise Failure(f"pbzip2 never wanted more than {args.limit}: there was no pressure")
+        raise Failure(f"pbzip2 never wanted more than {most}: there was no pressure")
     same = digest_of(source.read_bytes()) == unpacked(packed)
-    common.result(args.mib, found, 0 if same else 1)
+    common.result(mib, found, 0 if same else 1)
 
 
 def make_input(path: Path, size: int) -> None:
@@ -72,8 +72,14 @@ def unpacked(path: Path) -> str:
 
 def _options() -> argparse.ArgumentParser:
     options = common.parser(__doc__)
-    options.add_argument("--mib", type=int, default=16, help="size of the input")
-    options.add_argument("--limit", default="", metavar="SIZE", help="memory that it may have")
+    options.add_argument("--mib", type=int, default=8, help="size of the input for each CPU")
+    options.add_argument(
+        "--limit",
+        type=int,
+        default=0,
+        metavar="MIB",
+        help="memory for each CPU (default: no limit)",
+    )
     return options
 
 
