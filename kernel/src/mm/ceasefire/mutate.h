@@ -246,6 +246,7 @@
 	M(morsel_copy_pinned)	\
 	M(morsel_copy_ends)	\
 	M(morsel_own_unflushed)	\
+	M(morsel_held_unseen)	\
 	M(morsel_share_writable)	\
 	M(morsel_drop_hasty)
 

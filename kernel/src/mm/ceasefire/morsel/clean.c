@@ -60,7 +60,7 @@ static void morsel_empty(struct morsel *m, unsigned long *table,
 		WRITE_ONCE(table[i], 0);
 		if (unlikely(morsel_leaf_is_broken(leaf)))
 			continue;
-		if (m->shares && morsel_page_unshare(morsel_leaf_page(leaf)))
+		if (m->shares && morsel_page_unshare(m, morsel_leaf_page(leaf)))
 			continue;
 		list_add_tail(&morsel_leaf_page(leaf)->lru, pages);
 	}
@@ -78,7 +78,7 @@ void morsel_table_put(struct morsel *m, unsigned long *table)
 {
 	LIST_HEAD(pages);
 
-	if (!morsel_table_unshare(table))
+	if (!morsel_table_unshare(m, table))
 		return;
 	morsel_empty(m, table, &pages);
 	morsel_pages_free(m, &pages);

@@ -326,11 +326,13 @@ static int morsel_copy(struct morsel *from, struct morsel *to)
 		morsel_copy_undo(to, level);
 		goto end;
 	}
+	WRITE_ONCE(to->becoming, true);
 	err = morsel_copy_all(&c);
-	if (err) {
+	if (err)
 		morsel_copy_drop(to);
+	WRITE_ONCE(to->becoming, false);
+	if (err)
 		goto end;
-	}
 	if (!to->address)
 		to->address = from->address;
 	/* Memory failure may have said so of both meanwhile. */

@@ -388,7 +388,7 @@ void morsel_page_put(struct morsel *m, struct page *page)
 {
 	LIST_HEAD(pages);
 
-	if (morsel_page_unshare(page))
+	if (morsel_page_unshare(m, page))
 		return;
 	list_add(&page->lru, &pages);
 	morsel_pages_free(m, &pages);

@@ -65,7 +65,8 @@
  *
  * M12 What several morsels lead to is not written to, and not freed before all who led there have
  *    flushed. A morsel writes to what it has made and nobody shares, after a flush; not while it is
- *    copied, so the copy is what it was at one moment.
+ *    copied, so the copy is what it was at one moment. Nobody writes to what somebody had a
+ *    reference to when a morsel gave it up.
  *
  * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, that of steal.c, of a
  * family, @finishing, @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table,
@@ -220,6 +221,8 @@ struct morsel {
 	bool			shares;
 	/* It is being copied. Set under the inode lock; see copy.c. */
 	bool			copying;
+	/* It becomes a copy: nobody has had a way to its pages yet. */
+	bool			becoming;
 	/* Who may have pinned pages had it mapped. Set before the mapping leaves i_mmap. */
 	bool			pinned;
 	/* See family.c: the list is under the family's lock. */
@@ -459,9 +462,10 @@ loff_t morsel_remap_file_range(struct file *in, loff_t pos_in, struct file *out,
 void morsel_table_begin_use(struct morsel *m, struct ptdesc *table);
 void morsel_table_share(unsigned long *table);
 bool morsel_table_is_shared(unsigned long *table);
-bool morsel_table_unshare(unsigned long *table);
+bool morsel_table_unshare(struct morsel *m, unsigned long *table);
 bool morsel_page_is_shared(struct page *page);
-bool morsel_page_unshare(struct page *page);
+bool morsel_page_is_held(struct page *page);
+bool morsel_page_unshare(struct morsel *m, struct page *page);
 bool morsel_is_copied(struct morsel *m);
 bool morsel_is_open(struct morsel *m, unsigned long *table);
 void morsel_share_leaves(unsigned long *from, unsigned long *to);

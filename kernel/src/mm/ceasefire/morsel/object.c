@@ -105,6 +105,7 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	m->steal_barren = 0;
 	m->shares = false;
 	m->copying = false;
+	m->becoming = false;
 	m->pinned = false;
 	m->family = NULL;
 	m->dead = false;

@@ -18,6 +18,9 @@
  * With RW at once the other one could see a later write, and then not this one. Who comes second
  * to a copy without RW flushes as well if somebody else has not (morsel_must_flush()).
  *
+ * It is copied under the lock under which it is replaced. Before that it may become the morsel's
+ * own, be written to, and be shared once more: that write would be lost.
+ *
  * Locks: i_mmap_rwsem; one table's. Callers: fault.c, file.c, populate.c, prune.c, copy.c.
  */
 #include <linux/highmem.h>
@@ -36,13 +39,13 @@ static int morsel_copy_wait(struct morsel *m)
 }
 
 /* As if it had not been. The other table still leads to all of them. */
-static void morsel_share_undo(unsigned long *to)
+static void morsel_share_undo(struct morsel *m, unsigned long *to)
 {
 	unsigned int i;
 
 	for (i = 0; i < PTRS_PER_PTE; i++) {
 		if (to[i] && !morsel_leaf_is_broken(to[i]))
-			morsel_page_unshare(morsel_leaf_page(to[i]));
+			morsel_page_unshare(m, morsel_leaf_page(to[i]));
 		to[i] = 0;
 	}
 }
@@ -80,7 +83,7 @@ static int morsel_own_table(struct morsel *m, u64 offset, unsigned long *above)
 			if (morsel_turn(above, table, ptdesc_address(own)))
 				left = table;
 			else
-				morsel_share_undo(ptdesc_address(own));
+				morsel_share_undo(m, ptdesc_address(own));
 		}
 		morsel_unlock_leaves(ptl);
 	}
@@ -145,12 +148,15 @@ int morsel_open(struct morsel *m, u64 offset)
 	return err;
 }
 
-/* Was it made by another morsel, or is it shared? Under the lock of a table that leads to it. */
+/*
+ * Was it made by another morsel, is it shared, or held? Under the lock of a table that leads to
+ * it. Then nobody writes to it until that is unlocked.
+ */
 static bool morsel_is_foreign(struct morsel *m, struct page *page)
 {
 	CF_MUTATION(morsel_copy_reuse, return false);
 	return page->mapping != m->inode.i_mapping ||
-	       morsel_page_is_shared(page);
+	       morsel_page_is_shared(page) || morsel_page_is_held(page);
 }
 
 /* Does an entry of an open table lead to a page, and is nothing to be written there? */
@@ -166,28 +172,31 @@ static bool morsel_own_flushes(void)
 	return true;
 }
 
-/* The entry of a page that is to be written: @own, or if that is NULL @page itself. */
-static bool morsel_replace(struct morsel *m, u64 offset, unsigned long *above,
-			   struct page *page, struct page *own)
+/*
+ * The entry of a page that is to be written: @own, a copy, or if that is NULL @page itself.
+ * -EAGAIN: it is another one by now.
+ */
+static int morsel_replace(struct morsel *m, u64 offset, unsigned long *above,
+			  struct page *page, struct page *own)
 {
 	unsigned long *table, *entry;
 	spinlock_t *ptl; /* of @table */
-	bool found;
+	int err = -EAGAIN;
 
 	table = morsel_lock_leaves(above, &ptl);
 	if (!table)
-		return false;
+		return err;
 	entry = table + morsel_index(offset, 1);
-	found = morsel_is_open(m, table) && morsel_is_closed_leaf(*entry, page);
-	if (found && !own) {
-		found = !morsel_is_foreign(m, page);
-	} else if (found) {
+	if (morsel_is_open(m, table) && morsel_is_closed_leaf(*entry, page) &&
+	    morsel_is_foreign(m, page) == !!own)
+		err = own && copy_mc_highpage(own, page) ? -EHWPOISON : 0;
+	if (!err && own) {
 		unsigned long leaf = morsel_adopt(m, offset, own);
 
 		WRITE_ONCE(*entry, pte_val(pte_wrprotect(__pte(leaf))));
 	}
 	morsel_unlock_leaves(ptl);
-	return found;
+	return err;
 }
 
 /* All have flushed: a page that is the morsel's own may be written to. */
@@ -217,37 +226,31 @@ static int morsel_own_leaf(struct morsel *m, u64 offset, unsigned long *above,
 {
 	struct page *own = NULL;
 	unsigned int order = 0;
-	bool found;
 	int err;
 
 	if (foreign) {
 		own = morsel_block_alloc(m, &order, &err);
-		if (own && copy_mc_highpage(own, page)) {
-			morsel_page_discard(m, own);
-			own = NULL;
-			err = -EHWPOISON;
-		}
 		if (!own) {
 			put_page(page);
 			return err;
 		}
 	}
 	morsel_flush_begin(m, offset, offset + PAGE_SIZE);
-	found = morsel_replace(m, offset, above, page, own);
-	if (found) {
+	err = morsel_replace(m, offset, above, page, own);
+	if (!err) {
 		if (morsel_must_flush(m, own) && morsel_own_flushes())
 			morsel_flush(m, offset, offset + PAGE_SIZE, false);
 		morsel_allow(m, offset, above, own ?: page);
 	}
 	morsel_flush_end(m, offset, offset + PAGE_SIZE);
 	put_page(page);
-	if (found && own) {
+	if (!err && own) {
 		count_vm_event(MORSEL_COPY_PAGE);
 		morsel_page_put(m, page);
 	} else if (own) {
 		morsel_page_discard(m, own);
 	}
-	return found ? 0 : -EAGAIN;
+	return err;
 }
 
 /* One step towards a page that may be written to; 0: it may, or there is none. */

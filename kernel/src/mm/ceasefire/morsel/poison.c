@@ -148,7 +148,7 @@ static void morsel_break_for(struct morsel *m, void *arg)
 	if (m->shares)
 		WRITE_ONCE(m->broken, true);
 	/* What may be lazy has a mark there. */
-	b->last |= found && (m->lazy || !morsel_page_unshare(b->page));
+	b->last |= found && (m->lazy || !morsel_page_unshare(m, b->page));
 }
 
 /**

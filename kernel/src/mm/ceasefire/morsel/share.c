@@ -15,6 +15,21 @@
  * flushed. So who finds that a table or a page is its own finds it so until it unlocks. Nothing is
  * open to a morsel that is being copied (copy.c).
  *
+ * Who could read a page may go on reading it when the morsel has given it up, by a reference: of a
+ * pipe, of a read() that waits. It must not see what others write from then on:
+ *
+ *   has a reference		the other morsel
+ *   gives up the page, flushes
+ *   notes that it is held
+ *   count - 1 (full barrier)
+ *				count: nobody shares it
+ *				held: writes to a copy
+ *   reads what was there
+ *
+ * So a page that is held at that moment is nobody's own any more. Pins for writing that were there
+ * before the copy are of the origin, which goes on with the page; they are not looked at while a
+ * morsel becomes a copy.
+ *
  * Locks: one table's, by the caller. Callers: own.c, copy.c, tree.c, memory.c, clean.c, prune.c,
  * steal.c, poison.c.
  */
@@ -66,14 +81,55 @@ bool morsel_table_is_shared(unsigned long *table)
 	return atomic_read(morsel_table_users(table)) > 1;
 }
 
+/* Somebody has a reference, and may read by it what he has no way to any more. */
+static bool morsel_page_hold(struct morsel *m, struct page *page)
+{
+	CF_MUTATION(morsel_held_unseen, return false);
+	if (READ_ONCE(m->becoming) || page_count(page) == 1)
+		return false;
+	SetPageChecked(page);
+	return true;
+}
+
+/**
+ * morsel_page_is_held() - may somebody read a page who must not see what is written?
+ * @page: the page, which nobody shares
+ */
+bool morsel_page_is_held(struct page *page)
+{
+	/* After the count, see above. */
+	smp_rmb();
+	return PageChecked(page);
+}
+
+/* Pages of a table that is given up; those that are held are not written to by its entries. */
+static void morsel_table_hold(struct morsel *m, unsigned long *table)
+{
+	spinlock_t *ptl = ptlock_ptr(virt_to_ptdesc(table));
+	unsigned int i;
+
+	spin_lock(ptl);
+	for (i = 0; i < PTRS_PER_PTE; i++) {
+		unsigned long leaf = table[i];
+
+		if (leaf && !morsel_leaf_is_broken(leaf) &&
+		    morsel_page_hold(m, morsel_leaf_page(leaf)))
+			WRITE_ONCE(table[i], pte_val(pte_wrprotect(__pte(leaf))));
+	}
+	spin_unlock(ptl);
+}
+
 /**
  * morsel_table_unshare() - an entry leads to a table no more, and all have flushed
+ * @m: whose entry it was
  * @table: the table, of pages
  *
  * Return: true: it was the last one, whose the table is now.
  */
-bool morsel_table_unshare(unsigned long *table)
+bool morsel_table_unshare(struct morsel *m, unsigned long *table)
 {
+	if (morsel_table_is_shared(table))
+		morsel_table_hold(m, table);
 	return atomic_dec_and_test(morsel_table_users(table));
 }
 
@@ -88,14 +144,16 @@ bool morsel_page_is_shared(struct page *page)
 
 /**
  * morsel_page_unshare() - a table leads to a page no more, and all have flushed
+ * @m: whose table it is
  * @page: the page
  *
  * Return: false: it was the last one, whose the page is now.
  */
-bool morsel_page_unshare(struct page *page)
+bool morsel_page_unshare(struct morsel *m, struct page *page)
 {
 	if (!morsel_page_is_shared(page))
 		return false;
+	morsel_page_hold(m, page);
 	if (atomic_long_dec_return(morsel_page_sharers(page)) >= 0)
 		return true;
 	set_page_private(page, 0);
