@@ -139,8 +139,8 @@ static inline void sharers_tick(void) { }
 #endif /* CONFIG_CEASEFIRE_SHARERS */
 
 /*
- * huge_ptep_clear_flush(): the entry goes from copies before it is flushed for. Drivers
- * have its definition without that of ptep_clear_flush()'s parts, hence a function.
+ * huge_ptep_clear_flush(): the entry goes from copies before it is flushed for. A function,
+ * since what flushes is not declared for modules, which see this too.
  */
 #ifdef CONFIG_CEASEFIRE_SHARERS
 pte_t sharers_huge_clear_flush(struct vm_area_struct *vma, unsigned long addr,
