@@ -80,7 +80,11 @@ static inline void abis_protected(struct mm_struct *mm, unsigned long start,
  * each entry again; a gather wants batches of one class. Macros, as fpb_t is not known.
  */
 #define FPB_IGNORE_CLASS	((__force fpb_t)BIT(2))
+#ifdef CONFIG_CEASEFIRE_DEBUG
+pte_t abis_any_class(pte_t pte);
+#else
 #define abis_any_class(pte)	pte_clear_flags(pte, _PAGE_CLASS)
+#endif
 
 /*
  * Where reclaim and migration note a flush for later: no CPU has

@@ -182,6 +182,7 @@
 	M(abis_again_any)	\
 	M(abis_again_huge)	\
 	M(abis_class_away)	\
+	M(abis_batch_split)	\
 	M(abis_way_cached)	\
 	M(abis_way_left)	\
 	M(sharers_links_below)	\

@@ -94,3 +94,12 @@ pte_t abis_keep_use(pte_t pte)
 	CF_MUTATION(abis_use_lost, return pte);
 	return pte_set_flags(pte, _PAGE_USED);
 }
+
+#ifdef CONFIG_CEASEFIRE_DEBUG
+/* An entry as if it named nobody. */
+pte_t abis_any_class(pte_t pte)
+{
+	CF_MUTATION(abis_batch_split, return pte);
+	return pte_clear_flags(pte, _PAGE_CLASS);
+}
+#endif

@@ -78,6 +78,14 @@ void abis_settle(void)
 	flush_all();
 }
 
+void abis_bring_to(enum abis_state state)
+{
+	if (state == CLEARED)
+		abis_clear_accessed();
+	else if (state == SETTLED)
+		abis_settle();
+}
+
 char *abis_written(size_t pages, uint64_t word)
 {
 	char *p = regions(1);

@@ -23,6 +23,12 @@ void abis_clear_accessed(void);
 /* The same, and no CPU has any of it any more. */
 void abis_settle(void);
 
+/* Of an entry: who may have it. The last one is named in it; see abis_start_inserted(). */
+enum abis_state { USED, CLEARED, SETTLED, INSERTED };
+
+/* All entries that the peer has just used; nothing is to be done for the first and the last. */
+void abis_bring_to(enum abis_state state);
+
 /* Private memory without huge pages, to which the peer has written @word. */
 char *abis_written(size_t pages, uint64_t word);
 

@@ -35,18 +35,8 @@
 #define ROUNDS		20
 #define COPIES		3
 
-enum state { USED, CLEARED, SETTLED };
-
-static void bring_to(enum state state)
-{
-	if (state == CLEARED)
-		abis_clear_accessed();
-	else if (state == SETTLED)
-		abis_settle();
-}
-
 /* What a settled page costs: nobody is asked. */
-static void check_flushes(enum state state, struct abis_flushes before)
+static void check_flushes(enum abis_state state, struct abis_flushes before)
 {
 	struct abis_flushes got = abis_flushes_since(before);
 
@@ -69,7 +59,7 @@ static char *mapped_file(const struct tfile *f, int prot, int flags)
 }
 
 /* A page of a file gives way to a copy. */
-static void copied(enum state state)
+static void copied(enum abis_state state)
 {
 	struct abis_flushes got;
 	struct tfile file;
@@ -80,7 +70,7 @@ static void copied(enum state state)
 	abis_start();
 	p = mapped_file(&file, PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
-	bring_to(state);
+	abis_bring_to(state);
 	got = abis_flushes();
 	for (i = 0; i < PAGES; i++)
 		*(volatile uint64_t *)(p + i * PAGE) = WORD(NEW);
@@ -103,14 +93,14 @@ static void copied_settled(void)
 	copied(SETTLED);
 }
 
-static void protected(enum state state)
+static void protected(enum abis_state state)
 {
 	struct abis_flushes got;
 	char *p;
 
 	abis_start();
 	p = abis_written(PAGES, WORD(OWN));
-	bring_to(state);
+	abis_bring_to(state);
 	got = abis_flushes();
 	MUST(mprotect(p, LENGTH, PROT_READ));
 	check_flushes(state, got);
@@ -155,7 +145,7 @@ static void protected_locked(void)
  * msync() makes pages clean: whoever writes then sets the dirty bit again, or the write
  * is lost.
  */
-static void cleaned(enum state state)
+static void cleaned(enum abis_state state)
 {
 	struct abis_flushes got;
 	struct tfile file;
@@ -168,7 +158,7 @@ static void cleaned(enum state state)
 	abis_start();
 	p = mapped_file(&file, PROT_READ | PROT_WRITE, MAP_SHARED);
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
-	bring_to(state);
+	abis_bring_to(state);
 	made = vmstat("abis_cleaned");
 	got = abis_flushes();
 	MUST(msync(p, LENGTH, MS_SYNC));
@@ -247,7 +237,7 @@ static size_t move_to(char *p, int node)
 	return count;
 }
 
-static void migrated(enum state state)
+static void migrated(enum abis_state state)
 {
 	struct abis_flushes got;
 	size_t count;
@@ -259,7 +249,7 @@ static void migrated(enum state state)
 	p = abis_written(PAGES, WORD(OWN));
 	MUST(move_to(p, 0));
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
-	bring_to(state);
+	abis_bring_to(state);
 	got = abis_flushes();
 	count = move_to(p, 1);
 	PREMISE(count == PAGES, "%zu of %d pages moved", count, PAGES);
@@ -318,7 +308,7 @@ static void migrated_twice_used(void)
 }
 
 /* Reclaim takes pages of a file, and others come in their place. */
-static void reclaimed(enum state state)
+static void reclaimed(enum abis_state state)
 {
 	struct abis_flushes got;
 	struct tfile file;
@@ -329,7 +319,7 @@ static void reclaimed(enum state state)
 	abis_start();
 	p = mapped_file(&file, PROT_READ, MAP_SHARED);
 	ENSURE(peer_count(p, PAGES, WORD(OWN)) == PAGES, "wrong data");
-	bring_to(state);
+	abis_bring_to(state);
 	got = abis_flushes();
 	MUST(madvise(p, LENGTH, MADV_PAGEOUT));
 	got = abis_flushes_since(got);

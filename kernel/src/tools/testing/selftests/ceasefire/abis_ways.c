@@ -35,9 +35,7 @@
 #define MPOL_F_NUMA_BALANCING	(1 << 13)
 #endif
 
-enum state { USED, CLEARED, SETTLED, INSERTED };
-
-static void start(enum state state)
+static void start(enum abis_state state)
 {
 	if (state == INSERTED)
 		abis_start_inserted();
@@ -45,19 +43,11 @@ static void start(enum state state)
 		abis_start();
 }
 
-static void bring_to(enum state state)
-{
-	if (state == CLEARED)
-		abis_clear_accessed();
-	else if (state == SETTLED)
-		abis_settle();
-}
-
 /*
  * Nobody is asked for entries that nobody has, and only the peer for its own. KSM and
  * userfaultfd change them one by one, so each of them is counted.
  */
-static void check_flushes(enum state state, struct abis_flushes before)
+static void check_flushes(enum abis_state state, struct abis_flushes before)
 {
 	struct abis_flushes got = abis_flushes_since(before);
 
@@ -75,7 +65,7 @@ static void check_flushes(enum state state, struct abis_flushes before)
 }
 
 /* userfaultfd moves pages; at their old address is nothing any more. */
-static void moved(enum state state)
+static void moved(enum abis_state state)
 {
 	struct abis_flushes got;
 	char *p, *q;
@@ -83,7 +73,7 @@ static void moved(enum state state)
 	start(state);
 	p = abis_written(PAGES, WORD(OWN));
 	q = regions(1);
-	bring_to(state);
+	abis_bring_to(state);
 	got = abis_flushes();
 	move_pages_to(q, p, PAGES);
 	check_flushes(state, got);
@@ -151,7 +141,7 @@ static void merge(char *p)
 }
 
 /* Whoever could write to a page before it was merged writes to a copy. */
-static void merged(enum state state)
+static void merged(enum abis_state state)
 {
 	struct abis_flushes got;
 	size_t i;
@@ -159,7 +149,7 @@ static void merged(enum state state)
 
 	start(state);
 	p = abis_written(PAGES, WORD(OWN));
-	bring_to(state);
+	abis_bring_to(state);
 	got = abis_flushes();
 	merge(p);
 	check_flushes(state, got);
@@ -242,7 +232,7 @@ static size_t on_node(char *p, int node)
  * thread comes by, and the page moves to its node, without another flush: the hint was
  * flushed for. Who has the entry from before would write to the old frame.
  */
-static void hinted(enum state state)
+static void hinted(enum abis_state state)
 {
 	size_t i, near;
 	char *p;
@@ -254,7 +244,7 @@ static void hinted(enum state state)
 	allow_nodes(p, MPOL_BIND, 2);
 	ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 	allow_nodes(p, MPOL_BIND | MPOL_F_NUMA_BALANCING, 3);
-	bring_to(state);
+	abis_bring_to(state);
 	wait_for_hints();
 	for (i = 0; i < PAGES; i++)
 		ENSURE(probe_read(p + i * PAGE) == WORD(OWN), "wrong data");
