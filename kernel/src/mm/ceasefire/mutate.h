@@ -207,6 +207,10 @@
 	M(morsel_flush_twice)	\
 	M(morsel_unnoticed)	\
 	M(morsel_reads_broken)	\
+	M(morsel_huge_ends)	\
+	M(morsel_huge_loose)	\
+	M(morsel_huge_pinned)	\
+	M(morsel_lost_unseen)	\
 	M(morsel_break_stays)	\
 	M(morsel_break_here)	\
 	M(morsel_owns_tables)	\

@@ -11,7 +11,10 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Of memfd_create(), beside MFD_CLOEXEC; kernels without morsels say EINVAL. */
+/*
+ * Of memfd_create(), beside MFD_CLOEXEC, and MFD_HUGE_2MB for pages of 2 MiB; kernels without
+ * morsels say EINVAL.
+ */
 #define MFD_MORSEL		0x800000U
 
 /*
@@ -21,7 +24,7 @@
 struct morsel_geometry {
 	/* 2 MiB, 1 GiB or 512 GiB: what is linked, and mapped, as a whole. */
 	__u64 unit;
-	/* Size of pages: 4096. */
+	/* Size of pages: 4096; 2 MiB, less than a unit; 0: as memfd_create() was told, or 4096. */
 	__u32 base;
 	/* MORSEL_ALLOW_LAZY, or 0. */
 	__u32 flags;
@@ -53,7 +56,7 @@ struct morsel_vec {
 
 struct morsel_stat {
 	__u64 unit;
-	/* Of memory that it has now: pages, and page tables. */
+	/* Of memory that it has now: pages, as if each had 4 KiB, and page tables. */
 	__u64 pages;
 	__u64 tables;
 	/* Mappings of all processes. */
@@ -65,6 +68,8 @@ struct morsel_stat {
 	__u64 waiting;
 	/* What was given up by MORSEL_LAZY and is still part of @pages. */
 	__u64 pool;
+	/* Size of pages. */
+	__u64 base;
 };
 
 /*

@@ -63,9 +63,10 @@ static void morsel_gather_move(struct morsel_gather *to,
 	from->cuts = 0;
 }
 
-static long morsel_weight(const struct morsel_gather *g)
+static long morsel_weight(struct morsel *m, const struct morsel_gather *g)
 {
-	return g->cuts - g->nr_tables + g->nr_tables * MORSEL_TABLE_WEIGHT;
+	return ((g->cuts - g->nr_tables) << morsel_page_order(m)) +
+	       g->nr_tables * MORSEL_TABLE_WEIGHT;
 }
 
 static bool morsel_waits_too_much(long waiting)
@@ -90,7 +91,7 @@ static void morsel_wait_over(struct morsel *m, long weight)
  */
 bool morsel_leave(struct morsel *m, struct morsel_gather *g)
 {
-	long weight = morsel_weight(g);
+	long weight = morsel_weight(m, g);
 	unsigned int i, nr;
 
 	if (morsel_waits_too_much(atomic_long_add_return(weight,
@@ -153,7 +154,7 @@ static void morsel_take_all(struct morsel *m, struct morsel_gather *g)
 
 static void morsel_clean_piece(struct morsel *m, struct morsel_gather *g)
 {
-	long weight = morsel_weight(g);
+	long weight = morsel_weight(m, g);
 
 	if (!g->cuts)
 		return;

@@ -208,6 +208,7 @@ void morsel_clean(struct morsel *m, struct morsel_gather *g)
 static void morsel_clean_below(struct morsel *m, unsigned long *table,
 			       unsigned int level)
 {
+	LIST_HEAD(pages);
 	unsigned int i;
 
 	for (i = 0; i < PTRS_PER_PTE; i++) {
@@ -216,7 +217,9 @@ static void morsel_clean_below(struct morsel *m, unsigned long *table,
 		if (!table[i])
 			continue;
 		next = morsel_table(table[i]);
-		if (level > 2) {
+		if (level == m->base) {
+			list_add_tail(&morsel_leaf_page(table[i])->lru, &pages);
+		} else if (level > 2) {
 			morsel_clean_below(m, next, level - 1);
 			morsel_table_free(m, virt_to_ptdesc(next), level - 1);
 		} else {
@@ -224,6 +227,8 @@ static void morsel_clean_below(struct morsel *m, unsigned long *table,
 		}
 		cond_resched();
 	}
+	if (morsel_is_huge(m))
+		morsel_huge_free(m, &pages);
 }
 
 /**

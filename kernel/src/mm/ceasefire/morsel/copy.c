@@ -283,7 +283,7 @@ static int morsel_may_copy(struct morsel *from, struct morsel *to)
 {
 	if (morsel_is_gone(from) || morsel_is_gone(to))
 		return -ENODEV;
-	if (from->lazy || to->lazy)
+	if (from->lazy || to->lazy || morsel_is_huge(from) || morsel_is_huge(to))
 		return -EOPNOTSUPP;
 	if (!i_size_read(&from->inode) ||
 	    (to->level && to->level != from->level) ||
@@ -366,7 +366,7 @@ static bool morsel_is_whole(struct morsel *m, loff_t in, loff_t out, loff_t len,
  * @flags: REMAP_FILE_*; not to compare them
  *
  * Return: the size; -EINVAL: a part, no size, another layout, or used already; -EOPNOTSUPP: one
- * of both may give up memory without a flush; -ENODEV: one was destroyed; -ENOMEM: no memory, or a
+ * of both may give up memory without a flush, or has huge pages; -ENODEV: one was destroyed; -ENOMEM: no memory, or a
  * limit; -EIO: a page was broken; -EINTR.
  */
 loff_t morsel_remap_file_range(struct file *in, loff_t pos_in, struct file *out,

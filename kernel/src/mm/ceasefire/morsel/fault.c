@@ -61,7 +61,7 @@ vm_fault_t morsel_fault(struct vm_area_struct *vma, unsigned long addr,
 
 	if (!morsel_may_have(vma))
 		return VM_FAULT_SIGSEGV;
-	if (offset >= round_up(i_size_read(&m->inode), PAGE_SIZE))
+	if (offset >= morsel_page_end(m, i_size_read(&m->inode)))
 		return VM_FAULT_SIGBUS;
 	err = morsel_populate_page(m, offset);
 	if (!err && flags & FAULT_FLAG_WRITE)

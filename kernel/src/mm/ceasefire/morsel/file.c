@@ -126,13 +126,13 @@ out:
 static loff_t morsel_seek(struct morsel *m, loff_t pos, bool data)
 {
 	u64 size = i_size_read(&m->inode);
-	u64 at = round_down((u64)pos, PAGE_SIZE);
+	u64 at = morsel_page_start(m, pos);
 
 	if (morsel_is_gone(m))
 		return -ENODEV;
 	if (pos < 0 || pos >= size)
 		return -ENXIO;
-	if (!morsel_find(m, &at, round_up(size, PAGE_SIZE), data))
+	if (!morsel_find(m, &at, morsel_page_end(m, size), data))
 		return data ? -ENXIO : size;
 	return max_t(u64, at, pos);
 }
@@ -213,7 +213,6 @@ static long morsel_fallocate(struct file *file, int mode, loff_t offset,
 static long morsel_ioc_geometry(struct file *file, void __user *arg)
 {
 	struct inode *inode = file_inode(file);
-	struct morsel *m = morsel_of(inode);
 	struct morsel_geometry g;
 	int err;
 
@@ -221,15 +220,11 @@ static long morsel_ioc_geometry(struct file *file, void __user *arg)
 		return -EFAULT;
 	if (!(file->f_mode & FMODE_WRITE))
 		return -EPERM;
-	if (g.base != PAGE_SIZE || g.flags & ~MORSEL_ALLOW_LAZY ||
-	    g.address & (g.unit - 1) || g.address >= TASK_SIZE)
+	if (g.flags & ~MORSEL_ALLOW_LAZY || g.address & (g.unit - 1) ||
+	    g.address >= TASK_SIZE)
 		return -EINVAL;
 	inode_lock(inode);
-	err = morsel_set_unit(m, g.unit);
-	if (!err) {
-		m->address = g.address;
-		m->lazy = g.flags & MORSEL_ALLOW_LAZY;
-	}
+	err = morsel_set_geometry(morsel_of(inode), &g);
 	inode_unlock(inode);
 	return err;
 }

@@ -70,7 +70,7 @@ static bool morsel_part(struct vm_area_struct *vma, u64 start, u64 end,
 }
 
 /* More pages than the architecture flushes one by one. */
-#define MORSEL_FLUSH_ALL	(64 * PAGE_SIZE)
+#define MORSEL_FLUSH_ALL	64
 
 static void morsel_flush_mm(struct morsel *m, struct vm_area_struct *vma,
 			    u64 start, u64 end, bool tables)
@@ -78,11 +78,11 @@ static void morsel_flush_mm(struct morsel *m, struct vm_area_struct *vma,
 	unsigned long from = 0, to = TLB_FLUSH_ALL;
 
 	/* Who sees only a few pages go keeps the rest. */
-	if (!tables && end - start < MORSEL_FLUSH_ALL &&
+	if (!tables && end - start < MORSEL_FLUSH_ALL * morsel_page_size(m) &&
 	    morsel_is_only(m->inode.i_mapping, vma) &&
 	    !morsel_part(vma, start, end, &from, &to))
 		return;
-	flush_tlb_mm_range(vma->vm_mm, from, to, PAGE_SHIFT, tables);
+	flush_tlb_mm_range(vma->vm_mm, from, to, morsel_shift(m->base), tables);
 	atomic_long_inc(&m->flushes);
 }
 

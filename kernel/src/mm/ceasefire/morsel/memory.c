@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory of morsels: pages and page tables, who pays for them, and how much there
+ * The memory of morsels: pages, who pays for them and for page tables, and how much there
  * may be.
  *
  * It is memory of no process, and stays when all have gone that can be killed for it.
@@ -105,7 +105,15 @@ static bool morsel_is_too_much(unsigned long nr)
 	return nr > READ_ONCE(morsel_limit);
 }
 
-static int morsel_charge(struct morsel *m, unsigned long nr)
+/**
+ * morsel_charge() - a morsel pays for memory that it is to get
+ * @m: the morsel
+ * @nr: so many times 4 KiB
+ *
+ * Context: may sleep.
+ * Return: 0; -ENOMEM: a limit is reached.
+ */
+int morsel_charge(struct morsel *m, unsigned long nr)
 {
 	int err = -ENOMEM;
 
@@ -116,7 +124,12 @@ static int morsel_charge(struct morsel *m, unsigned long nr)
 	return err;
 }
 
-static void morsel_uncharge(struct morsel *m, unsigned long nr)
+/**
+ * morsel_uncharge() - it pays no more
+ * @m: the morsel
+ * @nr: for so many times 4 KiB
+ */
+void morsel_uncharge(struct morsel *m, unsigned long nr)
 {
 	morsel_uncharge_group(m, nr);
 	atomic_long_sub(nr, &morsel_used);
@@ -150,7 +163,13 @@ void morsel_uncount_object(struct morsel *m)
 		atomic_long_dec(&morsel_used);
 }
 
-static void morsel_count(struct morsel *m, pg_data_t *node, long nr)
+/**
+ * morsel_count() - a morsel has more pages, or less
+ * @m: the morsel
+ * @node: where they are
+ * @nr: so many times 4 KiB
+ */
+void morsel_count(struct morsel *m, pg_data_t *node, long nr)
 {
 	atomic_long_add(nr, &m->pages);
 	mod_node_page_state(node, NR_MORSEL_PAGES, nr);
@@ -163,7 +182,7 @@ static void morsel_count(struct morsel *m, pg_data_t *node, long nr)
  * @err: -ENOMEM: there is no memory; -EDQUOT: a limit is reached
  *
  * Context: may sleep.
- * Return: the first of 1 << @order pages, which are zeroed, or NULL.
+ * Return: the first of 1 << @order pages, which are zeroed, or NULL. A huge one is one.
  */
 struct page *morsel_block_alloc(struct morsel *m, unsigned int *order, int *err)
 {
@@ -171,9 +190,9 @@ struct page *morsel_block_alloc(struct morsel *m, unsigned int *order, int *err)
 	unsigned int i;
 
 	*err = 0;
-	if (page) {
+	if (page || morsel_is_huge(m)) {
 		*order = 0;
-		return page;
+		return page ?: morsel_huge_alloc(m, err);
 	}
 	for (;; *order /= 2) {
 		*err = -EDQUOT;
@@ -208,20 +227,26 @@ struct page *morsel_block_alloc(struct morsel *m, unsigned int *order, int *err)
  */
 void morsel_page_discard(struct morsel *m, struct page *page)
 {
+	unsigned int order = morsel_page_order(m);
+
 	if (morsel_pool_put(m, page))
 		return;
-	morsel_count(m, page_pgdat(page), -1);
-	morsel_uncharge(m, 1);
+	morsel_count(m, page_pgdat(page), -(1L << order));
+	morsel_uncharge(m, 1UL << order);
 	page->mapping = NULL;
-	__free_page(page);
+	__free_pages(page, order);
 }
 
-/*
- * Somebody has a reference, and may have found the mapping by it: under the folio's
- * lock nobody looks. The page is no page of the object any more.
+/**
+ * morsel_page_leave() - a page is no page of the object any more
+ * @m: the morsel
+ * @page: the page; somebody has a reference
+ *
+ * He may have found the mapping by it: under the folio's lock nobody looks.
  */
-static void morsel_page_leave(struct morsel *m, struct page *page)
+void morsel_page_leave(struct morsel *m, struct page *page)
 {
+	unsigned long nr = 1UL << morsel_page_order(m);
 	struct folio *folio = page_folio(page);
 	bool moved;
 
@@ -231,9 +256,9 @@ static void morsel_page_leave(struct morsel *m, struct page *page)
 	/* One that is broken is never free again: nobody has to pay for it for ever. */
 	moved = !PageHWPoison(page) && morsel_charge_moves(m, page);
 	if (moved)
-		atomic_long_dec(&morsel_used);
+		atomic_long_sub(nr, &morsel_used);
 	else
-		morsel_uncharge(m, 1);
+		morsel_uncharge(m, nr);
 	put_page(page);
 }
 
@@ -244,13 +269,14 @@ static void morsel_page_leave(struct morsel *m, struct page *page)
  */
 void morsel_page_lost(struct morsel *m, struct page *page)
 {
+	unsigned long nr = 1UL << morsel_page_order(m);
 	struct folio *folio = page_folio(page);
 
 	folio_lock(folio);
-	page->mapping = NULL;
+	folio->mapping = NULL;
 	folio_unlock(folio);
-	morsel_count(m, page_pgdat(page), -1);
-	morsel_uncharge(m, 1);
+	morsel_count(m, page_pgdat(page), -(long)nr);
+	morsel_uncharge(m, nr);
 	put_page(page);
 }
 
@@ -359,6 +385,10 @@ void morsel_pages_free(struct morsel *m, struct list_head *pages)
 	struct page *page, *next, *first = NULL;
 	unsigned int nr = 0;
 
+	if (morsel_is_huge(m)) {
+		morsel_huge_free(m, pages);
+		return;
+	}
 	folio_batch_init(&freed.singles);
 	list_for_each_entry_safe(page, next, pages, lru) {
 		list_del(&page->lru);
@@ -392,127 +422,4 @@ void morsel_page_put(struct morsel *m, struct page *page)
 		return;
 	list_add(&page->lru, &pages);
 	morsel_pages_free(m, &pages);
-}
-
-/* The kernel's own words for tables of a level. */
-static bool morsel_table_begin(struct ptdesc *table, unsigned int level)
-{
-	switch (level) {
-	case 1:
-		return pagetable_pte_ctor(table);
-	case 2:
-		return pagetable_pmd_ctor(table);
-	default:
-		pagetable_pud_ctor(table);
-		return true;
-	}
-}
-
-static void morsel_table_end(struct ptdesc *table, unsigned int level)
-{
-	switch (level) {
-	case 1:
-		table->__page_mapping = 0;
-		pagetable_pte_dtor(table);
-		break;
-	case 2:
-		/* Where RCU's head was. */
-		table->pmd_huge_pte = NULL;
-		table->__page_mapping = 0;
-		pagetable_pmd_dtor(table);
-		break;
-	default:
-		pagetable_pud_dtor(table);
-	}
-	pagetable_free(table);
-}
-
-/**
- * morsel_table_alloc() - an empty page table for a morsel
- * @m: the morsel
- * @level: of the table
- *
- * Context: may sleep.
- * Return: the table, or an error: -ENOMEM, -EDQUOT as morsel_block_alloc().
- */
-struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level)
-{
-	struct ptdesc *table;
-
-	if (morsel_charge(m, 1))
-		return ERR_PTR(-EDQUOT);
-	table = pagetable_alloc(GFP_KERNEL | __GFP_ZERO, 0);
-	if (!table)
-		goto uncharge;
-	if (!morsel_table_begin(table, level)) {
-		pagetable_free(table);
-		goto uncharge;
-	}
-	if (level == 1)
-		morsel_table_begin_use(m, table);
-	/* ceasefire_table_is_linked() */
-	if (level == 2)
-		table->__page_mapping = (unsigned long)m->inode.i_mapping;
-	atomic_long_inc(&m->tables);
-	return table;
-
-uncharge:
-	morsel_uncharge(m, 1);
-	return ERR_PTR(-ENOMEM);
-}
-
-/**
- * morsel_table_discard() - give back a table that nobody has seen
- * @m: the morsel
- * @table: the table
- * @level: of the table
- */
-void morsel_table_discard(struct morsel *m, struct ptdesc *table,
-			  unsigned int level)
-{
-	atomic_long_dec(&m->tables);
-	morsel_uncharge(m, 1);
-	morsel_table_end(table, level);
-}
-
-static void morsel_table_free_leaves(struct rcu_head *head)
-{
-	morsel_table_end(container_of(head, struct ptdesc, pt_rcu_head), 1);
-}
-
-static void morsel_table_free_middle(struct rcu_head *head)
-{
-	morsel_table_end(container_of(head, struct ptdesc, pt_rcu_head), 2);
-}
-
-static void morsel_table_free_upper(struct rcu_head *head)
-{
-	morsel_table_end(container_of(head, struct ptdesc, pt_rcu_head), 3);
-}
-
-/**
- * morsel_table_free() - a table goes that nothing leads to
- * @m: the morsel
- * @table: the table, on no list
- * @level: of the table
- *
- * No CPU's hardware walks it any more. Software may: it is freed by RCU (M4).
- */
-void morsel_table_free(struct morsel *m, struct ptdesc *table,
-		       unsigned int level)
-{
-	static const rcu_callback_t by_level[] = {
-		NULL, morsel_table_free_leaves, morsel_table_free_middle,
-		morsel_table_free_upper,
-	};
-	struct morsel *owner = level > 1 ? m :
-		morsel_owner(m, table->__page_mapping);
-
-	morsel_owner_begin(m, owner);
-	morsel_uncharge(owner, 1);
-	atomic_long_dec(&owner->tables);
-	morsel_owner_end(m, owner);
-	CF_MUTATION_IF(morsel_no_rcu, level == 1,
-		       morsel_table_end(table, level); return);
-	call_rcu(&table->pt_rcu_head, by_level[level]);
 }

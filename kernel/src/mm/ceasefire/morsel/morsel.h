@@ -13,7 +13,9 @@
  *   names.c	objects with names: the file system that is mounted
  *   size.c	its layout and its size
  *   file.c	what a program does with it: read(), write(), fallocate(), ioctl()
- *   memory.c	its pages and tables: where they come from, who pays, the limit
+ *   memory.c	its pages: where they come from, who pays, the limit
+ *   huge.c	the same and more for pages of 2 MiB
+ *   table.c	its tables
  *   tree.c	entries: found, made, installed, read
  *   map.c	mappings: attach entries come, change and go
  *   fault.c	the first access
@@ -35,7 +37,8 @@
  *   show.c	what can be seen of it
  *
  * Tables by level: 1 has entries of pages, 2 leads to those, 3 to these. The top has
- * the level above roots.
+ * the level above roots. Where pages have 2 MiB, their entries are in tables of level 2, and there
+ * are none below.
  *
  * M1 An entry is cut by xchg() or cmpxchg(). Who got the old value owns what it leads to. An
  *    entry that is not present leads to nothing: the page was broken (M10), or given up (M7).
@@ -81,6 +84,7 @@
 #include <linux/swap.h>
 #include <linux/swapops.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include <uapi/linux/morsel.h>
 
@@ -159,6 +163,10 @@ struct morsel {
 	DECLARE_BITMAP(roots, MORSEL_UNITS_MAX);
 	/* Of roots; 0: nobody has chosen yet. Set once, inode lock. */
 	unsigned int		level;
+	/* Of tables that have entries of pages: 1, or 2 with pages of 2 MiB. Set before @level. */
+	unsigned int		base;
+	/* Pages of 2 MiB that were broken, by their number in the object; see huge.c. */
+	struct xarray		lost;
 	/* A page was broken, ever: populating takes the way that says so. */
 	bool			broken;
 	/* It counts as a page of its own, so that there are not too many of them. */
@@ -256,6 +264,33 @@ static inline u64 morsel_span(unsigned int level)
 	return 1ULL << morsel_shift(level);
 }
 
+/* What one entry of a page stands for, in bytes. */
+static inline u64 morsel_page_size(const struct morsel *m)
+{
+	return morsel_span(m->base);
+}
+
+/* The same for the page allocator. */
+static inline unsigned int morsel_page_order(const struct morsel *m)
+{
+	return morsel_shift(m->base) - PAGE_SHIFT;
+}
+
+static inline u64 morsel_page_start(const struct morsel *m, u64 offset)
+{
+	return round_down(offset, morsel_page_size(m));
+}
+
+static inline u64 morsel_page_end(const struct morsel *m, u64 offset)
+{
+	return round_up(offset, morsel_page_size(m));
+}
+
+static inline bool morsel_is_huge(const struct morsel *m)
+{
+	return m->base > 1;
+}
+
 static inline u64 morsel_unit(const struct morsel *m)
 {
 	return morsel_span(m->level + 1);
@@ -338,7 +373,8 @@ int morsel_allowed(void);
 int morsel_setup(struct inode *inode);
 
 /* size.c */
-int morsel_set_unit(struct morsel *m, u64 unit);
+int morsel_set_base(struct morsel *m, u64 bytes);
+int morsel_set_geometry(struct morsel *m, const struct morsel_geometry *g);
 int morsel_set_size(struct morsel *m, u64 size);
 
 /* destroy.c */
@@ -355,22 +391,40 @@ unsigned long morsel_total(void);
 int morsel_count_object(struct morsel *m);
 void morsel_uncount_object(struct morsel *m);
 void __init morsel_memory_init(void);
+int morsel_charge(struct morsel *m, unsigned long nr);
+void morsel_uncharge(struct morsel *m, unsigned long nr);
+void morsel_count(struct morsel *m, pg_data_t *node, long nr);
+void morsel_page_leave(struct morsel *m, struct page *page);
 struct page *morsel_block_alloc(struct morsel *m, unsigned int *order,
 				int *err);
 void morsel_page_discard(struct morsel *m, struct page *page);
 void morsel_page_lost(struct morsel *m, struct page *page);
 void morsel_pages_free(struct morsel *m, struct list_head *pages);
 void morsel_page_put(struct morsel *m, struct page *page);
+
+/* table.c */
 struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level);
 void morsel_table_discard(struct morsel *m, struct ptdesc *table,
 			  unsigned int level);
 void morsel_table_free(struct morsel *m, struct ptdesc *table,
 		       unsigned int level);
 
+/* huge.c */
+struct page *morsel_huge_alloc(struct morsel *m, int *err);
+void morsel_huge_free(struct morsel *m, struct list_head *pages);
+unsigned long morsel_huge_leaf(unsigned long leaf);
+unsigned long morsel_lost_leaf(struct morsel *m, u64 offset);
+void morsel_lost_begin(struct morsel *m, u64 offset);
+bool morsel_lost_note(struct morsel *m, u64 offset);
+void morsel_lost_end(struct morsel *m, u64 offset);
+void morsel_lost_forget(struct morsel *m, u64 start, u64 end);
+
 /* tree.c */
 spinlock_t *morsel_lockptr(struct morsel *m, unsigned long *table,
 			   unsigned int level);
 unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level);
+unsigned long *morsel_above(struct morsel *m, u64 offset);
+unsigned long morsel_leaf_at(struct morsel *m, unsigned long *table, u64 offset);
 unsigned long *morsel_lock_leaves(unsigned long *above, spinlock_t **ptl);
 void morsel_unlock_leaves(spinlock_t *ptl);
 int morsel_make_tables(struct morsel *m, u64 offset);

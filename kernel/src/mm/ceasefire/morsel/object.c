@@ -81,6 +81,8 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 		return NULL;
 	m->top = NULL;
 	m->level = 0;
+	m->base = 1;
+	xa_init(&m->lost);
 	m->broken = false;
 	m->counted = false;
 	m->address = 0;
@@ -126,6 +128,7 @@ static void morsel_evict_inode(struct inode *inode)
 	morsel_family_leave(m);
 	if (m->top)
 		morsel_clean_all(m);
+	xa_destroy(&m->lost);
 	morsel_family_end(m);
 	morsel_uncount_object(m);
 	clear_inode(inode);
@@ -221,13 +224,19 @@ static struct inode *morsel_new_inode(const char *name)
 	return inode;
 }
 
-static struct file *morsel_new_file(const char *name)
+static struct file *morsel_new_file(const char *name, u64 base)
 {
 	struct inode *inode = morsel_new_inode(name);
 	struct file *file;
+	int err;
 
 	if (IS_ERR(inode))
 		return ERR_CAST(inode);
+	err = morsel_set_base(morsel_of(inode), base);
+	if (err) {
+		iput(inode);
+		return ERR_PTR(err);
+	}
 	file = alloc_file_pseudo(inode, morsel_mount, name,
 				 O_RDWR | O_LARGEFILE, &morsel_fops);
 	if (IS_ERR(file)) {
@@ -254,13 +263,14 @@ int morsel_allowed(void)
 /**
  * morsel_create() - memfd_create(name, MFD_MORSEL)
  * @uname: the name of the program
- * @flags: MFD_*
+ * @flags: MFD_*; MFD_HUGE_2MB and MFD_HUGE_1GB say how large its pages are
  *
- * Return: a descriptor; -EINVAL: unknown flags; -EOPNOTSUPP: not on Xen PV; -EPERM: root
- * does not allow it; -ENOMEM, -EFAULT, -EMFILE.
+ * Return: a descriptor; -EINVAL: unknown flags, or no such pages; -EOPNOTSUPP: not on Xen PV, or
+ * pages of 1 GiB; -EPERM: root does not allow it; -ENOMEM, -EFAULT, -EMFILE.
  */
 int morsel_create(const char __user *uname, unsigned int flags)
 {
+	unsigned int shift = flags >> MFD_HUGE_SHIFT & MFD_HUGE_MASK;
 	char name[NAME_MAX + 1] = MORSEL_NAME;
 	size_t room = sizeof(name) - (sizeof(MORSEL_NAME) - 1);
 	struct file *file;
@@ -268,7 +278,8 @@ int morsel_create(const char __user *uname, unsigned int flags)
 	long len;
 
 	/* It is never executable: MFD_NOEXEC_SEAL is granted. */
-	if (flags & ~(MFD_MORSEL | MFD_CLOEXEC | MFD_NOEXEC_SEAL))
+	if (flags & ~(MFD_MORSEL | MFD_CLOEXEC | MFD_NOEXEC_SEAL |
+		      (unsigned int)MFD_HUGE_MASK << MFD_HUGE_SHIFT))
 		return -EINVAL;
 	err = morsel_allowed();
 	if (err)
@@ -281,7 +292,7 @@ int morsel_create(const char __user *uname, unsigned int flags)
 	fd = get_unused_fd_flags(flags & MFD_CLOEXEC ? O_CLOEXEC : 0);
 	if (fd < 0)
 		return fd;
-	file = morsel_new_file(name);
+	file = morsel_new_file(name, 1ULL << (shift ?: PAGE_SHIFT));
 	if (IS_ERR(file)) {
 		put_unused_fd(fd);
 		return PTR_ERR(file);

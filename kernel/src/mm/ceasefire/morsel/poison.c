@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory failure: a page of a morsel is broken, and goes; the rest stays.
+ * Memory failure: a page of a morsel is broken, and goes; the rest stays. A huge one goes as a
+ * whole, and has no entry then (huge.c).
  *
  * Pages of morsels are on no LRU, so the way of other pages leaves them mapped. Here the entry
  * of the page becomes one that says so, for all who map the morsel: their accesses get SIGBUS,
@@ -41,7 +42,7 @@
 #include "../../internal.h"
 #include "morsel.h"
 
-/* Others may have something else in these fields. */
+/* Others may have something else in these fields. @page: the first one, if there are several. */
 static bool morsel_may_own(struct page *page)
 {
 	struct address_space *mapping = READ_ONCE(page->mapping);
@@ -51,7 +52,7 @@ static bool morsel_may_own(struct page *page)
 	    get_kernel_nofault(ops, &mapping->a_ops) || ops != &morsel_aops)
 		return false;
 	CF_MUTATION(morsel_owns_tables, return true);
-	return !PageLRU(page) && !PageCompound(page) && !page_has_type(page);
+	return !PageLRU(page) && !PageTail(page) && !page_has_type(page);
 }
 
 /* What is found of a page. */
@@ -61,6 +62,7 @@ struct morsel_broken {
 	u64			offset;
 	/* It was marked before. */
 	bool			again;
+	/* What an entry leads to. */
 	struct page		*page;
 	/* An entry led to it, which was the last one. */
 	bool			last;
@@ -73,8 +75,10 @@ static struct super_block *morsel_get_super(struct super_block *sb)
 	return atomic_inc_not_zero(&sb->s_active) ? sb : ERR_PTR(-ENODEV);
 }
 
-static void morsel_find_owner(struct page *page, struct morsel_broken *b)
+static void morsel_find_owner(struct page *broken, struct morsel_broken *b)
 {
+	struct page *page = b->page;
+
 	if (!morsel_may_own(page))
 		return;
 	b->sb = morsel_get_super(page->mapping->host->i_sb);
@@ -85,7 +89,7 @@ static void morsel_find_owner(struct page *page, struct morsel_broken *b)
 	b->inode = igrab(page->mapping->host);
 	b->offset = (u64)page->index << PAGE_SHIFT;
 	if (b->inode)
-		b->again = TestSetPageHWPoison(page);
+		b->again = TestSetPageHWPoison(broken);
 }
 
 /* Not under the folio's lock, which the end of the object takes. */
@@ -95,6 +99,34 @@ static void morsel_put_owner(struct morsel_broken *b)
 		iput(b->inode);
 	if (b->sb)
 		deactivate_super(b->sb);
+}
+
+/* The same where no entry can say so. */
+static bool morsel_break_huge(struct morsel *m, u64 offset, struct page *page)
+{
+	unsigned long *above = morsel_above(m, offset), *table, *entry;
+	bool found = false, noted = true;
+	spinlock_t *ptl; /* of @table */
+
+	if (!above)
+		return false;
+	do {
+		morsel_lost_begin(m, offset);
+		table = morsel_lock_leaves(above, &ptl);
+		if (!table)
+			break;
+		entry = table + morsel_index(offset, m->base);
+		found = *entry && morsel_leaf_page(*entry) == page;
+		if (found) {
+			noted = morsel_lost_note(m, offset);
+			if (noted)
+				xchg(entry, 0);
+		}
+		morsel_unlock_leaves(ptl);
+	} while (!noted);
+	if (!found)
+		morsel_lost_end(m, offset);
+	return found;
 }
 
 /* Its entry says that a page is broken; false: it was not there any more. */
@@ -109,6 +141,8 @@ static bool morsel_break(struct morsel *m, u64 offset, struct page *page)
 	CF_MUTATION(morsel_break_stays, return false);
 	if (!m->level || offset >= MORSEL_UNITS_MAX * morsel_unit(m))
 		return false;
+	if (morsel_is_huge(m))
+		return morsel_break_huge(m, offset, page);
 	above = morsel_entry(m, offset, 2);
 	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
 	if (!table)
@@ -137,13 +171,15 @@ static void morsel_break_for(struct morsel *m, void *arg)
 	struct morsel_broken *b = arg;
 	bool found;
 
-	morsel_flush_begin(m, b->offset, b->offset + PAGE_SIZE);
+	u64 end = b->offset + morsel_page_size(m);
+
+	morsel_flush_begin(m, b->offset, end);
 	found = morsel_break(m, b->offset, b->page);
 	if (morsel_is_elsewhere(m))
 		morsel_flush(m, 0, U64_MAX, false);
 	else if (morsel_must_flush(m, found))
-		morsel_flush(m, b->offset, b->offset + PAGE_SIZE, false);
-	morsel_flush_end(m, b->offset, b->offset + PAGE_SIZE);
+		morsel_flush(m, b->offset, end, false);
+	morsel_flush_end(m, b->offset, end);
 	/* By a table that is shared another one of the family may have found it. */
 	if (m->shares)
 		WRITE_ONCE(m->broken, true);
@@ -165,14 +201,19 @@ bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
 			   morsel_kill_t kill)
 {
 	bool counted = flags & MF_COUNT_INCREASED;
-	struct morsel_broken b = { .page = page };
-	struct folio *folio;
+	struct folio *folio = page_folio(page);
+	struct morsel_broken b = { .page = &folio->page };
 
-	if (PageHWPoison(page) || !morsel_may_own(page))
+	if (PageHWPoison(page) || !morsel_may_own(b.page))
 		return false;
-	if (!counted && !get_page_unless_zero(page))
+	if (!counted && !folio_try_get(folio))
 		return false;
-	folio = page_folio(page);
+	/* It may have become another one before it had the reference. */
+	if (page_folio(page) != folio) {
+		if (!counted)
+			folio_put(folio);
+		return false;
+	}
 	folio_lock(folio);
 	morsel_find_owner(page, &b);
 	folio_unlock(folio);
@@ -187,7 +228,7 @@ bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
 	/* Where another page may be by now nobody is told. */
 	if (b.last) {
 		kill(page, pfn, flags, folio);
-		morsel_page_lost(morsel_of(b.inode), page);
+		morsel_page_lost(morsel_of(b.inode), b.page);
 	}
 	morsel_put_owner(&b);
 	return true;

@@ -97,7 +97,7 @@ static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
  */
 int morsel_populate_page(struct morsel *m, u64 offset)
 {
-	u64 at = round_down(offset, PAGE_SIZE);
+	u64 at = morsel_page_start(m, offset);
 	int err;
 
 	do {
@@ -115,7 +115,7 @@ int morsel_populate_page(struct morsel *m, u64 offset)
 static int morsel_populate_until(struct morsel *m, u64 start, u64 end,
 				 bool (*stops)(void))
 {
-	u64 at = round_down(start, PAGE_SIZE);
+	u64 at = morsel_page_start(m, start);
 	unsigned int nr;
 	int err;
 
@@ -181,7 +181,7 @@ long __morsel_populate_ahead(struct vm_area_struct *vma, unsigned long start,
 	end = min3(end, vma->vm_end, (start | (PMD_SIZE - 1)) + 1);
 	/* Behind the object generic code knows the error. */
 	end = min_t(u64, end, vma->vm_start +
-			      round_up(i_size_read(&m->inode), PAGE_SIZE));
+			      morsel_page_end(m, i_size_read(&m->inode)));
 	if (start >= end)
 		return 0;
 	err = morsel_populate_until(m, offset, end - vma->vm_start,

@@ -7,6 +7,8 @@
  * pages, and at the ends those of single pages. Roots and the tables above those of pages
  * stay, which is 4 KiB for a GiB at most. What is left of a page at the ends is zeroed.
  *
+ * Huge pages are cut one by one; what is left of one at the ends is zeroed as well.
+ *
  * What copies lead to as well stays for them (own.c): a table of which all goes is only counted
  * down, after the flush; of one of which a part goes the morsel gets its own before.
  *
@@ -64,10 +66,11 @@ static void morsel_cut_page(unsigned long *entry, struct morsel_gather *g)
 }
 
 /* Pages of one table; @above is in a table with lock @lock, and leads there. */
-static void morsel_cut_pages(unsigned long *above, spinlock_t *lock, u64 start,
-			     u64 end, struct morsel_gather *g)
+static void morsel_cut_pages(struct morsel *m, unsigned long *above,
+			     spinlock_t *lock, u64 start, u64 end,
+			     struct morsel_gather *g)
 {
-	unsigned int i, from = morsel_index(start, 1);
+	unsigned int i, from = morsel_index(start, m->base);
 	unsigned long *table;
 	spinlock_t *ptl; /* of @table */
 
@@ -78,8 +81,10 @@ static void morsel_cut_pages(unsigned long *above, spinlock_t *lock, u64 start,
 		spin_unlock(lock);
 		return;
 	}
-	for (i = 0; i < (end - start) >> PAGE_SHIFT; i++)
+	for (i = 0; i < (end - start) >> morsel_shift(m->base); i++)
 		morsel_cut_page(table + from + i, g);
+	if (morsel_is_huge(m))
+		morsel_lost_forget(m, start, end);
 	morsel_unlock_leaves(ptl);
 }
 
@@ -116,7 +121,7 @@ static void morsel_cut_tables(struct morsel *m, unsigned long *table,
 		next = min(end, (at | (PMD_SIZE - 1)) + 1);
 		if (next - at < PMD_SIZE || table == m->top) {
 			next = min(next, at + morsel_step(g, PMD_SIZE, PAGE_SIZE));
-			morsel_cut_pages(entry, lock, at, next, g);
+			morsel_cut_pages(m, entry, lock, at, next, g);
 			cond_resched();
 			continue;
 		}
@@ -129,12 +134,42 @@ static void morsel_cut_tables(struct morsel *m, unsigned long *table,
 	}
 }
 
+/* A range of huge pages, whose tables are never cut. */
+static void morsel_cut_huge(struct morsel *m, u64 start, u64 end,
+			    struct morsel_gather *g)
+{
+	unsigned int level = m->base + 1;
+	u64 at, next;
+
+	for (at = start; at < end; at = next) {
+		unsigned long *above = morsel_above(m, at);
+		spinlock_t *lock = &m->lock;
+
+		next = min(end, (at | (morsel_span(level) - 1)) + 1);
+		if (above) {
+			if (level <= m->level)
+				lock = morsel_lockptr(m, PTR_ALIGN_DOWN(above, PAGE_SIZE),
+						      level);
+			morsel_cut_pages(m, above, lock, at, next, g);
+		} else {
+			/* As there. */
+			spin_lock(lock);
+			spin_unlock(lock);
+		}
+		cond_resched();
+	}
+}
+
 /* A range of whole pages. */
 static void morsel_cut(struct morsel *m, u64 start, u64 end,
 		       struct morsel_gather *g)
 {
 	u64 at, next;
 
+	if (morsel_is_huge(m)) {
+		morsel_cut_huge(m, start, end, g);
+		return;
+	}
 	for (at = start; at < end; at = next) {
 		unsigned long *entry;
 
@@ -157,12 +192,19 @@ static void morsel_cut(struct morsel *m, u64 start, u64 end,
 /* A part of a page. */
 static void morsel_zero(struct morsel *m, u64 start, u64 end)
 {
-	struct page *page = morsel_get_page(m, start);
+	u64 next;
 
-	if (IS_ERR_OR_NULL(page))
-		return;
-	memzero_page(page, offset_in_page(start), end - start);
-	put_page(page);
+	for (; start < end; start = next) {
+		struct page *page = morsel_get_page(m, start);
+
+		next = min(end, round_down(start, PAGE_SIZE) + PAGE_SIZE);
+		if (IS_ERR_OR_NULL(page))
+			return;
+		memzero_page(page, offset_in_page(start), next - start);
+		put_page(page);
+		CF_MUTATION(morsel_huge_ends, return);
+		cond_resched();
+	}
 }
 
 /**
@@ -175,12 +217,12 @@ static void morsel_zero(struct morsel *m, u64 start, u64 end)
  */
 bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end)
 {
-	u64 first = round_up(*start, PAGE_SIZE);
-	u64 last = round_down(*end, PAGE_SIZE);
+	u64 first = morsel_page_end(m, *start);
+	u64 last = morsel_page_start(m, *end);
 
 	/* Nothing is behind the end. */
 	if (*end == i_size_read(&m->inode))
-		last = round_up(*end, PAGE_SIZE);
+		last = morsel_page_end(m, *end);
 	if (first > last) {
 		morsel_zero(m, *start, *end);
 		return false;
@@ -217,8 +259,10 @@ static int morsel_own_end(struct morsel *m, u64 at)
  */
 u64 morsel_end(struct morsel *m)
 {
-	return round_up(i_size_read(&m->inode),
-			m->shares && m->level > 1 ? PMD_SIZE : PAGE_SIZE);
+	u64 size = i_size_read(&m->inode);
+
+	return m->shares && m->level > 1 ? round_up(size, PMD_SIZE) :
+					   morsel_page_end(m, size);
 }
 
 /**
@@ -282,9 +326,9 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 	if (m->shares)
 		g.drops = &drops;
 	for (i = 0; i < nr; i++) {
-		start = min(start, round_down(ranges[i].offset, PAGE_SIZE));
-		end = max(end, round_up(ranges[i].offset + ranges[i].length,
-					PAGE_SIZE));
+		start = min(start, morsel_page_start(m, ranges[i].offset));
+		end = max(end, morsel_page_end(m, ranges[i].offset +
+						  ranges[i].length));
 	}
 	if (!m->level || start >= end)
 		return 0;

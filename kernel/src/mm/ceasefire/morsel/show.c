@@ -38,6 +38,7 @@ void morsel_get_stat(struct morsel *m, struct morsel_stat *stat)
 {
 	*stat = (struct morsel_stat) {
 		.unit = m->level ? morsel_unit(m) : 0,
+		.base = morsel_page_size(m),
 		.pages = atomic_long_read(&m->pages),
 		.tables = atomic_long_read(&m->tables),
 		.mappings = morsel_mappings(m),
@@ -59,6 +60,7 @@ void morsel_show_fdinfo(struct seq_file *s, struct file *file)
 
 	morsel_get_stat(morsel_of(file_inode(file)), &stat);
 	seq_printf(s, "morsel_unit:\t%llu kB\n", stat.unit >> 10);
+	seq_printf(s, "morsel_base:\t%llu kB\n", stat.base >> 10);
 	seq_printf(s, "morsel_pages:\t%llu kB\n", stat.pages << (PAGE_SHIFT - 10));
 	seq_printf(s, "morsel_tables:\t%llu kB\n",
 		   stat.tables << (PAGE_SHIFT - 10));

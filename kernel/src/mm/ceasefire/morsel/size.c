@@ -17,22 +17,31 @@
 #include "morsel.h"
 
 /**
- * morsel_set_unit() - how a morsel is laid out
- * @m: the morsel, inode lock held
- * @unit: 2 MiB, 1 GiB or 512 GiB
+ * morsel_set_base() - how large the pages of a morsel are
+ * @m: the morsel, which has no layout
+ * @bytes: 4 KiB or 2 MiB
  *
- * Return: 0; -EBUSY: it has a layout; -ENODEV: it was destroyed; -EINVAL: there is no such unit;
- * -EOPNOTSUPP: not yet, or not on this machine.
+ * Return: 0; -EINVAL: there are no such pages; -EOPNOTSUPP: not yet, or not in this kernel.
  */
-int morsel_set_unit(struct morsel *m, u64 unit)
+int morsel_set_base(struct morsel *m, u64 bytes)
+{
+	if (bytes == PUD_SIZE)
+		return -EOPNOTSUPP;
+	if (bytes != PAGE_SIZE && bytes != PMD_SIZE)
+		return -EINVAL;
+	/* Generic code knows entries of that size only then. */
+	if (bytes == PMD_SIZE && !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		return -EOPNOTSUPP;
+	m->base = bytes == PMD_SIZE ? 2 : 1;
+	return 0;
+}
+
+/* Of 2 MiB, 1 GiB or 512 GiB, and larger than a page of it. */
+static int morsel_set_unit(struct morsel *m, u64 unit)
 {
 	unsigned int level;
 
-	if (morsel_is_gone(m))
-		return -ENODEV;
-	if (m->level || i_size_read(&m->inode))
-		return -EBUSY;
-	for (level = 1; level <= MORSEL_LEVEL_MAX; level++) {
+	for (level = m->base; level <= MORSEL_LEVEL_MAX; level++) {
 		if (unit != morsel_span(level + 1))
 			continue;
 		WRITE_ONCE(m->level, level);
@@ -41,15 +50,46 @@ int morsel_set_unit(struct morsel *m, u64 unit)
 	return unit == morsel_span(MORSEL_LEVEL_MAX + 2) ? -EOPNOTSUPP : -EINVAL;
 }
 
+/**
+ * morsel_set_geometry() - how a morsel is laid out
+ * @m: the morsel, inode lock held
+ * @g: the layout; without a size of pages they are as before
+ *
+ * Return: 0; -EBUSY: it has a layout; -ENODEV: it was destroyed; -EINVAL: there is no such unit, or
+ * no such pages; -EOPNOTSUPP: not yet, not on this machine, or not together.
+ */
+int morsel_set_geometry(struct morsel *m, const struct morsel_geometry *g)
+{
+	unsigned int base = m->base;
+	int err;
+
+	if (morsel_is_gone(m))
+		return -ENODEV;
+	if (m->level || i_size_read(&m->inode))
+		return -EBUSY;
+	err = g->base ? morsel_set_base(m, g->base) : 0;
+	if (!err && g->flags & MORSEL_ALLOW_LAZY && morsel_is_huge(m))
+		err = -EOPNOTSUPP;
+	if (!err)
+		err = morsel_set_unit(m, g->unit);
+	if (err) {
+		m->base = base;
+		return err;
+	}
+	m->address = g->address;
+	m->lazy = g->flags & MORSEL_ALLOW_LAZY;
+	return 0;
+}
+
 static bool morsel_is_too_large(u64 size, unsigned int level)
 {
 	return size > MORSEL_UNITS_MAX * morsel_span(level + 1);
 }
 
 /* The smallest unit of which a mapping can have enough. */
-static u64 morsel_unit_of(u64 size)
+static u64 morsel_unit_of(const struct morsel *m, u64 size)
 {
-	unsigned int level = 1;
+	unsigned int level = m->base;
 
 	while (level < MORSEL_LEVEL_MAX && morsel_is_too_large(size, level))
 		level++;
@@ -86,7 +126,7 @@ int morsel_set_size(struct morsel *m, u64 size)
 	if (size == old)
 		return 0;
 	if (!m->level) {
-		err = morsel_set_unit(m, morsel_unit_of(size));
+		err = morsel_set_unit(m, morsel_unit_of(m, size));
 		if (err)
 			return err;
 	}

@@ -260,7 +260,8 @@ static long morsel_weight(struct morsel *m)
  */
 static unsigned long morsel_steal(struct morsel *m, unsigned long *budget)
 {
-	u64 size = m->lazy ? 0 : i_size_read(&m->inode), at = m->steal_at;
+	u64 size = m->lazy || morsel_is_huge(m) ? 0 : i_size_read(&m->inode);
+	u64 at = m->steal_at;
 	unsigned long taken = 0;
 
 	if (!at) {

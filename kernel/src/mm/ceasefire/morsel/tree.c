@@ -86,6 +86,33 @@ unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level)
 	return entry;
 }
 
+/**
+ * morsel_above() - the entry that leads to the table of a page
+ * @m: the morsel, which has a unit
+ * @offset: in it, in bytes
+ *
+ * Return: as morsel_entry().
+ */
+unsigned long *morsel_above(struct morsel *m, u64 offset)
+{
+	return morsel_entry(m, offset, m->base + 1);
+}
+
+/**
+ * morsel_leaf_at() - the entry of a page
+ * @m: the morsel
+ * @table: its table, which is locked
+ * @offset: in bytes
+ *
+ * Return: its value, also for one that was broken and has no entry.
+ */
+unsigned long morsel_leaf_at(struct morsel *m, unsigned long *table, u64 offset)
+{
+	unsigned long leaf = table[morsel_index(offset, m->base)];
+
+	return leaf || !morsel_is_huge(m) ? leaf : morsel_lost_leaf(m, offset);
+}
+
 /* Is the table that was locked still the one? */
 static bool morsel_is_cut(unsigned long *above, unsigned long found)
 {
@@ -146,7 +173,7 @@ void morsel_unlock_leaves(spinlock_t *ptl)
 static bool morsel_is_inside(struct morsel *m, u64 offset)
 {
 	CF_MUTATION(morsel_any_size, return true);
-	return offset < round_up(i_size_read(&m->inode), PAGE_SIZE);
+	return offset < morsel_page_end(m, i_size_read(&m->inode));
 }
 
 /* A table below an entry; somebody else may have made one meanwhile. */
@@ -193,7 +220,7 @@ int morsel_make_tables(struct morsel *m, u64 offset)
 {
 	unsigned int level;
 
-	for (level = m->level + 1; level > 1; level--) {
+	for (level = m->level + 1; level > m->base; level--) {
 		unsigned long *entry = morsel_entry(m, offset, level);
 		int err;
 
@@ -232,7 +259,8 @@ unsigned long morsel_adopt(struct morsel *m, u64 offset, struct page *page)
 	SetPageUptodate(page);
 	/* The contents before the entry. */
 	smp_wmb();
-	return morsel_leaf(page);
+	return morsel_is_huge(m) ? morsel_huge_leaf(morsel_leaf(page)) :
+				   morsel_leaf(page);
 }
 
 /**
@@ -240,7 +268,7 @@ unsigned long morsel_adopt(struct morsel *m, u64 offset, struct page *page)
  * @m: the morsel
  * @offset: of the first one
  * @page: the first one, of morsel_block_alloc()
- * @nr: so many, for one table
+ * @nr: so many, for one table; 1, if they are huge
  *
  * What there is no room for is discarded.
  *
@@ -251,9 +279,9 @@ unsigned long morsel_adopt(struct morsel *m, u64 offset, struct page *page)
 int morsel_install(struct morsel *m, u64 offset, struct page *page,
 		   unsigned int nr)
 {
-	unsigned long *above = morsel_entry(m, offset, 2);
+	unsigned long *above = morsel_above(m, offset);
 	unsigned long *table, leaf = 0;
-	unsigned int i, at = morsel_index(offset, 1);
+	unsigned int i, at = morsel_index(offset, m->base);
 	DECLARE_BITMAP(installed, PTRS_PER_PTE);
 	spinlock_t *ptl; /* of @table */
 	int err = -EAGAIN;
@@ -267,7 +295,8 @@ int morsel_install(struct morsel *m, u64 offset, struct page *page,
 		goto unlock;
 	err = -ENXIO;
 	for (i = 0; i < nr; i++) {
-		unsigned long old = table[at + i];
+		unsigned long old = morsel_leaf_at(m, table,
+						   offset + i * PAGE_SIZE);
 
 		if (!morsel_is_inside(m, offset + i * PAGE_SIZE))
 			break;
@@ -300,13 +329,15 @@ discard:
  * @end: where to end
  * @present: what is looked for
  *
- * Return: how many pages, within one table; 0: none up to @end.
+ * Return: how many times 4 KiB, within one table; 0: none up to @end.
  */
 unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present)
 {
+	u64 page = morsel_page_size(m);
+
 	while (*offset < end) {
-		u64 stop = min(end, (*offset | (PMD_SIZE - 1)) + 1);
-		unsigned long *above = morsel_entry(m, *offset, 2);
+		u64 stop = min(end, (*offset | (morsel_span(m->base + 1) - 1)) + 1);
+		unsigned long *above = morsel_above(m, *offset);
 		unsigned long *table = NULL;
 		unsigned int nr = 0;
 		spinlock_t *ptl; /* of @table */
@@ -318,22 +349,23 @@ unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present)
 				return (stop - *offset) >> PAGE_SHIFT;
 			/* Nothing is below a table that is missing further above. */
 			if (!above)
-				stop = min(end, (*offset | (PUD_SIZE - 1)) + 1);
+				stop = min(end, (*offset | (morsel_span(m->base + 2) - 1)) + 1);
 			*offset = stop;
 			cond_resched();
 			continue;
 		}
 		while (*offset < stop &&
-		       morsel_leaf_is_there(table[morsel_index(*offset, 1)]) !=
+		       morsel_leaf_is_there(morsel_leaf_at(m, table, *offset)) !=
 		       present)
-			*offset += PAGE_SIZE;
-		while (*offset + nr * PAGE_SIZE < stop &&
-		       morsel_leaf_is_there(table[morsel_index(*offset, 1) +
-						  nr]) == present)
+			*offset += page;
+		while (*offset + nr * page < stop &&
+		       morsel_leaf_is_there(morsel_leaf_at(m, table, *offset +
+							   nr * page)) ==
+		       present)
 			nr++;
 		morsel_unlock_leaves(ptl);
 		if (nr)
-			return nr;
+			return nr << morsel_page_order(m);
 		cond_resched();
 	}
 	return 0;
@@ -344,11 +376,11 @@ unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present)
  * @m: the morsel
  * @offset: in bytes
  *
- * Return: the page, with a reference, or NULL: there is none; -EIO: it was broken.
+ * Return: its 4 KiB, with a reference, or NULL: there is none; -EIO: it was broken.
  */
 struct page *morsel_get_page(struct morsel *m, u64 offset)
 {
-	unsigned long *above = m->level ? morsel_entry(m, offset, 2) : NULL;
+	unsigned long *above = m->level ? morsel_above(m, offset) : NULL;
 	struct page *page = NULL;
 	unsigned long *table, leaf;
 	spinlock_t *ptl; /* of @table */
@@ -356,14 +388,15 @@ struct page *morsel_get_page(struct morsel *m, u64 offset)
 	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
 	if (!table)
 		return NULL;
-	leaf = table[morsel_index(offset, 1)];
+	leaf = morsel_leaf_at(m, table, offset);
 	if (!morsel_leaf_is_there(leaf)) {
 		page = NULL;
 	} else if (morsel_leaf_is_broken(leaf)) {
 		page = ERR_PTR(-EIO);
 		CF_MUTATION(morsel_reads_broken, page = NULL);
 	} else {
-		page = morsel_leaf_page(leaf);
+		page = nth_page(morsel_leaf_page(leaf),
+				(offset - morsel_page_start(m, offset)) >> PAGE_SHIFT);
 		get_page(page);
 	}
 	morsel_unlock_leaves(ptl);
@@ -373,14 +406,14 @@ struct page *morsel_get_page(struct morsel *m, u64 offset)
 /* The entry of a page as it is now; 0: there is no table. */
 static unsigned long morsel_leaf_now(struct morsel *m, u64 offset)
 {
-	unsigned long *above = morsel_entry(m, offset, 2);
+	unsigned long *above = morsel_above(m, offset);
 	unsigned long *table, leaf;
 	spinlock_t *ptl; /* of @table */
 
 	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
 	if (!table)
 		return 0;
-	leaf = table[morsel_index(offset, 1)];
+	leaf = morsel_leaf_at(m, table, offset);
 	morsel_unlock_leaves(ptl);
 	return leaf;
 }

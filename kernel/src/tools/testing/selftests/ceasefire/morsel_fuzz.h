@@ -24,6 +24,7 @@ enum mfuzz_arm {
 	MFUZZ_MEMFD,
 	MFUZZ_MORSEL,
 	MFUZZ_LAZY,		/* a morsel that allows it */
+	MFUZZ_HUGE,		/* one whose pages have 2 MiB */
 	MFUZZ_ARMS,
 };
 
@@ -104,6 +105,8 @@ const char *mfuzz_arm_name(enum mfuzz_arm arm);
 void mfuzz_start(unsigned int processes, unsigned int operations);
 struct mfuzz_record *mfuzz_recorded(enum mfuzz_arm arm, unsigned int process,
 				    unsigned int operation);
+/* Has an arm what the plan wants? Huge pages are for large units only. */
+bool mfuzz_has(const struct mfuzz_plan *plan, enum mfuzz_arm arm);
 /* Returns whether all processes came to the end; @cuts: of the object, ever. */
 bool mfuzz_go(const struct mfuzz_plan *plan, enum mfuzz_arm arm, uint64_t *cuts);
 

@@ -49,7 +49,9 @@ static struct {
 
 const char *mfuzz_arm_name(enum mfuzz_arm arm)
 {
-	static const char *const names[] = { "memfd", "morsel", "lazy morsel" };
+	static const char *const names[] = {
+		"memfd", "morsel", "lazy morsel", "morsel of huge pages",
+	};
 
 	return names[arm];
 }
@@ -130,9 +132,19 @@ static int object(const struct mfuzz_layout *l, enum mfuzz_arm arm)
 		return morsel_make_of(l->size, l->unit);
 	if (arm == MFUZZ_LAZY)
 		return morsel_make_lazy(l->size, l->unit);
+	if (arm == MFUZZ_HUGE)
+		return morsel_make_huge(l->size, l->unit);
 	fd = (int)MUST(memfd_create("fuzz", MFD_CLOEXEC));
 	MUST(ftruncate(fd, (off_t)l->size));
 	return fd;
+}
+
+bool mfuzz_has(const struct mfuzz_plan *plan, enum mfuzz_arm arm)
+{
+	struct mfuzz_layout layout;
+
+	lay_out(plan, &layout);
+	return arm != MFUZZ_HUGE || layout.unit > UNIT;
 }
 
 static int file_on_disk(void)

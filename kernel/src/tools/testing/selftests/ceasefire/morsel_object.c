@@ -30,7 +30,7 @@ static void flags(void)
 	close(morsel_make(UNIT));
 	REFUSED(memfd_create("case", MFD_MORSEL | MFD_HUGETLB), EINVAL);
 	REFUSED(memfd_create("case", MFD_MORSEL | MFD_ALLOW_SEALING), EINVAL);
-	REFUSED(memfd_create("case", MFD_MORSEL | (21U << 26)),
+	REFUSED(memfd_create("case", MFD_MORSEL | (22U << 26)),
 		EINVAL);
 	REFUSED(memfd_create("case", MFD_MORSEL | 0x40000000U), EINVAL);
 	REFUSED(memfd_create((const char *)8, MFD_MORSEL), EFAULT);
@@ -78,7 +78,7 @@ static void layout(void)
 	g.unit = 4 * MIB;
 	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EINVAL);
 	g.unit = GIB;
-	g.base = 2 * MIB;
+	g.base = 3 * PAGE;
 	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EINVAL);
 	g.base = PAGE;
 	g.flags = 2;

@@ -15,10 +15,10 @@
 
 #define SYSFS	"/sys/kernel/mm/ceasefire/morsel/"
 
-static int make(uint64_t size, uint64_t unit, uint32_t flags)
+static int make(uint64_t size, uint64_t unit, uint32_t base, uint32_t flags)
 {
 	struct morsel_geometry g = {
-		.unit = unit, .base = PAGE, .flags = flags,
+		.unit = unit, .base = base, .flags = flags,
 	};
 	int fd = memfd_create("case", MFD_MORSEL | MFD_CLOEXEC);
 
@@ -33,12 +33,17 @@ static int make(uint64_t size, uint64_t unit, uint32_t flags)
 
 int morsel_make_of(uint64_t size, uint64_t unit)
 {
-	return make(size, unit, 0);
+	return make(size, unit, PAGE, 0);
 }
 
 int morsel_make_lazy(uint64_t size, uint64_t unit)
 {
-	return make(size, unit, MORSEL_ALLOW_LAZY);
+	return make(size, unit, PAGE, MORSEL_ALLOW_LAZY);
+}
+
+int morsel_make_huge(uint64_t size, uint64_t unit)
+{
+	return make(size, unit, UNIT, 0);
 }
 
 int morsel_make(uint64_t size)

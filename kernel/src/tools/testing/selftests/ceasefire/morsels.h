@@ -25,7 +25,9 @@
 int morsel_make(uint64_t size);
 /* The same with a unit. */
 int morsel_make_of(uint64_t size, uint64_t unit);
-/* The same, and it allows to give up memory without a flush. */
+/* The same, and its pages have 2 MiB. */
+int morsel_make_huge(uint64_t size, uint64_t unit);
+/* The same with others, and it allows to give up memory without a flush. */
 int morsel_make_lazy(uint64_t size, uint64_t unit);
 /* The same object by a descriptor that only reads. */
 int morsel_reader(int fd);
