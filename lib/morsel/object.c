@@ -44,9 +44,9 @@ bool morsel_supported(void)
 }
 
 /* What the kernel takes when it is asked for nothing. */
-static uint64_t unit_for(uint64_t size)
+static uint64_t unit_for(uint64_t size, uint64_t page)
 {
-	uint64_t unit = 2ULL << 20;
+	uint64_t unit = (page ? page : 4096) << 9;
 
 	while (unit < 512ULL << 30 && (size + unit - 1) / unit > 511)
 		unit <<= 9;
@@ -55,10 +55,14 @@ static uint64_t unit_for(uint64_t size)
 
 int morsel_lay_out(int fd, uint64_t size, const struct morsel_layout *layout)
 {
-	if (layout && (layout->unit || layout->address || layout->lazy)) {
+	if (layout && layout->page > 512ULL << 30) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (layout && (layout->unit || layout->address || layout->lazy || layout->page)) {
 		struct morsel_geometry geometry = {
-			.unit = layout->unit ? layout->unit : unit_for(size),
-			.base = 4096,
+			.unit = layout->unit ? layout->unit : unit_for(size, layout->page),
+			.base = (uint32_t)layout->page,
 			.flags = layout->lazy ? MORSEL_ALLOW_LAZY : 0,
 			.address = layout->address,
 		};

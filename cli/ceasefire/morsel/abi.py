@@ -22,7 +22,7 @@ _UNITS_MAX = 511
 # _IOW(0xCF, 1, 24 bytes), _IOR(0xCF, 2, STAT), _IOWR(0xCF, 3 and 4, 24 bytes),
 # _IOW(0xCF, 5, 4 bytes); _IOW(0x94, 9, 4 bytes)
 _GEOMETRY = 0x4018CF01
-_STAT = 0x8040CF02
+_STAT = 0x8048CF02
 _POPULATE = 0xC018CF03
 _DEPOPULATE = 0xC018CF04
 _DESTROY = 0x4004CF05
@@ -34,9 +34,10 @@ _ALLOW_LAZY = 1
 _GEOMETRY_TEXT = struct.Struct("=QIIQ")
 _VECTOR_TEXT = struct.Struct("=QIIQ")
 _RANGE_TEXT = struct.Struct("=QQ")
-_STAT_BYTES = 64
+_STAT_BYTES = 72
 _PAGE = 4096
 UNITS = (2 << 20, 1 << 30, 512 << 30)
+PAGES = (_PAGE, 2 << 20)
 
 _WORDS = {
     errno.EPERM: "it is not allowed: the descriptor only reads, or morsels are switched off",
@@ -45,13 +46,13 @@ _WORDS = {
     errno.ENODEV: "it was destroyed",
     errno.EFBIG: "a morsel has at most 511 units: take a larger unit, or none",
     errno.ENOMEM: "there is no memory, or a limit is reached",
-    errno.EOPNOTSUPP: "this machine cannot have such morsels",
+    errno.EOPNOTSUPP: "this machine cannot have such morsels, or pages of 2M with --lazy",
 }
 _COPY_WORDS = {
     **_WORDS,
     errno.EINVAL: "it has no size, so there is nothing to copy",
     errno.EXDEV: "they are in different file systems: one without a path has copies without a path",
-    errno.EOPNOTSUPP: "one that allows --lazy cannot be copied",
+    errno.EOPNOTSUPP: "one that allows --lazy, or has pages of 2M, cannot be copied",
 }
 
 
@@ -63,15 +64,25 @@ class Range:
     length: int
 
 
-def create(name: str, size: int, unit: int | None, *, lazy: bool = False) -> int:
-    """Make a morsel of size bytes and return its descriptor, which exec closes.
+@dataclass(frozen=True)
+class Layout:
+    """How a morsel is laid out.
 
     unit: in bytes, one of UNITS; None: the smallest that suffices.
+    page: in bytes, one of PAGES; smaller than a unit.
     lazy: memory may be taken away without a flush.
     """
+
+    unit: int | None = None
+    page: int = _PAGE
+    lazy: bool = False
+
+
+def create(name: str, size: int, layout: Layout) -> int:
+    """Make a morsel of size bytes and return its descriptor, which exec closes."""
     fd = _new(name)
     try:
-        lay_out(fd, size, unit, lazy=lazy)
+        lay_out(fd, size, layout)
     except Failure:
         os.close(fd)
         raise
@@ -106,21 +117,22 @@ def _new(name: str) -> int:
         _fail(error)
 
 
-def lay_out(fd: int, size: int, unit: int | None, *, lazy: bool = False) -> None:
-    """Give a new morsel its unit and what it allows, if that is asked for, and its size."""
+def lay_out(fd: int, size: int, layout: Layout) -> None:
+    """Give a new morsel its layout, if something is asked for, and its size."""
     try:
-        if unit is not None or lazy:
-            chosen = unit or _unit_for(size)
-            flags = _ALLOW_LAZY if lazy else 0
-            fcntl.ioctl(fd, _GEOMETRY, _GEOMETRY_TEXT.pack(chosen, _PAGE, flags, 0))
+        if layout != Layout():
+            chosen = layout.unit or _unit_for(size, layout.page)
+            flags = _ALLOW_LAZY if layout.lazy else 0
+            fcntl.ioctl(fd, _GEOMETRY, _GEOMETRY_TEXT.pack(chosen, layout.page, flags, 0))
         os.ftruncate(fd, size)
     except OSError as error:
         _fail(error)
 
 
-def _unit_for(size: int) -> int:
+def _unit_for(size: int, page: int = _PAGE) -> int:
     """Return the unit that the kernel takes if it is asked for none."""
-    return next((unit for unit in UNITS if -(-size // unit) <= _UNITS_MAX), UNITS[-1])
+    larger = [unit for unit in UNITS if unit > page]
+    return next((unit for unit in larger if -(-size // unit) <= _UNITS_MAX), larger[-1])
 
 
 def is_morsel(fd: int) -> bool:

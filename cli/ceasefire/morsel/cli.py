@@ -128,6 +128,12 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unit", metavar="SIZE", help="2M, 1G or 512G (default: the smallest that suffices)"
     )
+    parser.add_argument(
+        "--page",
+        metavar="SIZE",
+        default="4K",
+        help="4K, or 2M in units of 1G or more (default: %(default)s)",
+    )
     parser.add_argument("--populate", action="store_true", help="make all of its memory at once")
     parser.add_argument("--lazy", action="store_true", help="allow `depopulate --lazy`")
     _add_mode(parser)
@@ -198,10 +204,18 @@ def create_main(args: argparse.Namespace) -> int:
     unit = None if args.unit is None else bytes_of(args.unit)
     if unit is not None and unit not in abi.UNITS:
         raise UsageError(f"--unit {args.unit}: it is 2M, 1G or 512G")
+    page = bytes_of(args.page)
+    if page not in abi.PAGES:
+        raise UsageError(f"--page {args.page}: it is 4K or 2M")
+    if unit is not None and unit <= page:
+        raise UsageError(f"--unit {args.unit}: with pages of {args.page} it is 1G or 512G")
+    if args.lazy and page != abi.PAGES[0]:
+        raise UsageError("--lazy is for pages of 4K")
+    layout = abi.Layout(unit, page, args.lazy)
     size = bytes_of(args.size)
     if not size:
         raise UsageError("a morsel of 0 bytes is of no use: give a size like 64M")
-    return _become(args, command, lambda: _create(args, size, unit, mode))
+    return _become(args, command, lambda: _create(args, size, layout, mode))
 
 
 def copy_main(args: argparse.Namespace) -> int:
@@ -240,14 +254,14 @@ def _become(args: argparse.Namespace, command: list[str], make: Callable[[], int
         return EXIT_NOT_EXECUTABLE
 
 
-def _create(args: argparse.Namespace, size: int, unit: int | None, mode: int) -> int:
+def _create(args: argparse.Namespace, size: int, layout: abi.Layout, mode: int) -> int:
     """Make the morsel; it gets its name when it has all of its memory."""
     stays = names.is_path(args.name)
     if stays:
         fd = names.create(args.name, mode)
-        abi.lay_out(fd, size, unit, lazy=args.lazy)
+        abi.lay_out(fd, size, layout)
     else:
-        fd = abi.create(args.name, size, unit, lazy=args.lazy)
+        fd = abi.create(args.name, size, layout)
     if args.populate:
         abi.populate(fd, [abi.Range(0, size)])
     if stays:

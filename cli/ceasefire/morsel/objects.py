@@ -25,7 +25,7 @@ _HOLDER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})", re.ASCII)
 class Morsel:
     """One of them. Sizes are in bytes. holders: PID:FD of each descriptor.
 
-    pool: what was given up lazily and is still part of memory.
+    page: size of its pages. pool: what was given up lazily and is still part of memory.
 
     name: its path where it has one in a file system, else what it was called by who made it.
     """
@@ -33,6 +33,7 @@ class Morsel:
     name: str
     size: int
     unit: int
+    page: int
     memory: int
     tables: int
     pool: int
@@ -111,6 +112,7 @@ def at(proc: Path, pid: int, fd: int) -> Morsel | None:
         name=name[1] if name else target,
         size=is_.st_size,
         unit=figures["unit"] << 10,
+        page=figures.get("base", 4) << 10,
         memory=figures.get("pages", 0) << 10,
         tables=figures.get("tables", 0) << 10,
         pool=figures.get("pool", 0) << 10,

@@ -56,6 +56,14 @@ static inline bool morsel_hides(const struct vm_area_struct *vma)
 	return vma_is_morsel(vma) && __morsel_hides(vma);
 }
 
+bool __morsel_has_no_tables(const struct vm_area_struct *vma);
+
+/* walk_pud_range(): is what is there not for it? */
+static inline bool morsel_has_no_tables(const struct vm_area_struct *vma)
+{
+	return vma && vma_is_morsel(vma) && __morsel_has_no_tables(vma);
+}
+
 /* Are the pages of a file somewhere else than in the page cache? */
 static inline bool ceasefire_has_tables(const struct file *file)
 {
@@ -78,6 +86,7 @@ static inline bool ceasefire_table_is_linked(pud_t pud)
 #define morsel_protect(vma, cp_flags) 0
 #define morsel_create(name, flags) (-EINVAL)
 #define morsel_hides(vma) false
+#define morsel_has_no_tables(vma) false
 #define morsel_memory_failure(page, pfn, flags, kill) false
 #define ceasefire_has_tables(file) false
 #define ceasefire_table_is_linked(pud) false

@@ -13,10 +13,11 @@
  * first, waits for a flush that lazy CPUs get as well (clean.c).
  *
  * Copies of upper tables (sharers) lead to the table that has the entries which are cut, and have
- * none of those, see ceasefire_table_is_linked().
+ * none of those, see ceasefire_table_is_linked(); but for pages of 1 GiB.
  *
  * Locks: i_mmap_rwsem, for reading. Callers: prune.c, clean.c, steal.c.
  */
+#include <linux/ceasefire.h>
 #include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -86,6 +87,32 @@ static void morsel_flush_mm(struct morsel *m, struct vm_area_struct *vma,
 	atomic_long_inc(&m->flushes);
 }
 
+static bool morsel_upper(void)
+{
+	CF_MUTATION(morsel_upper_stays, return false);
+	return true;
+}
+
+/*
+ * Entries of 1 GiB: copies have them, too, and GUP may be between the entry and a reference, see
+ * huge.c.
+ */
+static void morsel_flush_upper(struct address_space *mapping, u64 start, u64 end)
+{
+	struct vm_area_struct *vma;
+	unsigned long from, to;
+
+	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX) {
+		struct mm_struct *mm = vma->vm_mm;
+
+		if (!morsel_part(vma, start, end, &from, &to))
+			continue;
+		ceasefire_withdraw(mm, from, to - from);
+		spin_lock(&mm->page_table_lock);
+		spin_unlock(&mm->page_table_lock);
+	}
+}
+
 static void morsel_flush_each(struct morsel *m, u64 start, u64 end,
 			      bool tables, bool sleeps)
 {
@@ -95,6 +122,8 @@ static void morsel_flush_each(struct morsel *m, u64 start, u64 end,
 
 	CF_MUTATION(morsel_unflushed, return);
 	bitmap_zero(seen, 1 << MORSEL_SEEN_BITS);
+	if (m->base == 3 && morsel_upper())
+		morsel_flush_upper(mapping, start, end);
 	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX) {
 		bool first = morsel_is_first(mapping, vma, seen);
 

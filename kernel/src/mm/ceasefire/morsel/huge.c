@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of 2 MiB: where they come from and go, and which of them were broken.
+ * Pages of 2 MiB and 1 GiB: where they come from and go, and which of them were broken.
  *
  * A page is a compound one, or GUP would take references to the first 4 KiB for all of it. Its
- * entry is a leaf in a table of level 2 (tree.c). Such tables are never cut (M4), so the lock of
- * one is all that who finds a page needs; it is the lock of generic code as well.
+ * entry is a leaf in a table of level 2 or 3 (tree.c). Such tables are never cut (M4), so the lock
+ * of one is all that who finds a page needs. For level 2 it is the lock of generic code as well.
+ * For level 3 generic code takes @page_table_lock of the process instead. So who has cut takes that
+ * of each who maps the morsel before a page is free (flush.c):
+ *
+ *   cuts				GUP
+ *   xchg(entry, 0)			locks, finds the page
+ *   locks: waits			has a reference
+ *   flushes				unlocks
+ *   sees the reference, or is the
+ *   last one
+ *
+ * Copies of upper tables (sharers) have entries of 1 GiB themselves, which go then, too.
+ *
+ * Walks of page tables know entries of 1 GiB of hugetlb and of devices only, and would split ours.
+ * They are told that there is nothing (morsel_has_no_tables()), and HMM that it must not look.
  *
  * Generic code splits a huge entry before it looks at single pages, and for a file that means to
  * clear it (M6). No such walk comes to a morsel: those of THP ask vm_flags for VM_SPECIAL, which
@@ -17,11 +31,14 @@
  *
  * What is not for such pages: MORSEL_ALLOW_LAZY, copies, and stealing of what is zero.
  *
- * Locks: one table's for @lost. Callers: memory.c, tree.c, prune.c, poison.c.
+ * Locks: one table's for @lost. Callers: memory.c, tree.c, prune.c, clean.c, poison.c.
  */
+#include <linux/gfp.h>
+#include <linux/highmem.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/page_ref.h>
+#include <linux/sched.h>
 #include <linux/swap.h>
 #include <linux/swapops.h>
 #include <linux/xarray.h>
@@ -35,8 +52,25 @@ static gfp_t morsel_huge_compound(void)
 }
 
 /* In one piece, or not at all: nobody is killed for it. */
-#define MORSEL_HUGE_GFP	(GFP_HIGHUSER | __GFP_ZERO | __GFP_NOWARN | \
-			 __GFP_RETRY_MAYFAIL)
+#define MORSEL_HUGE_GFP	(GFP_HIGHUSER | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
+
+static struct page *morsel_huge_new(unsigned int order)
+{
+	gfp_t gfp = MORSEL_HUGE_GFP | morsel_huge_compound();
+	struct folio *folio;
+	unsigned long i;
+
+	if (order <= MAX_PAGE_ORDER)
+		return alloc_pages(gfp | __GFP_ZERO, order);
+	folio = folio_alloc_gigantic(order, gfp | __GFP_COMP, numa_mem_id(), NULL);
+	if (!folio)
+		return NULL;
+	for (i = 0; i < 1UL << order; i++) {
+		clear_highpage(folio_page(folio, i));
+		cond_resched();
+	}
+	return &folio->page;
+}
 
 /**
  * morsel_huge_alloc() - a page of a morsel whose pages are huge
@@ -56,8 +90,7 @@ struct page *morsel_huge_alloc(struct morsel *m, int *err)
 	*err = -EDQUOT;
 	if (morsel_charge(m, nr))
 		return NULL;
-	page = alloc_pages(MORSEL_HUGE_GFP | morsel_huge_compound(),
-			   morsel_page_order(m));
+	page = morsel_huge_new(morsel_page_order(m));
 	if (!page) {
 		morsel_uncharge(m, nr);
 		return NULL;

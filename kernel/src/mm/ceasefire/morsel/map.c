@@ -322,9 +322,20 @@ const struct vm_operations_struct morsel_vm_ops = {
  */
 bool __morsel_hides(const struct vm_area_struct *vma)
 {
+	const struct morsel *m = morsel_of_vma((struct vm_area_struct *)vma);
+
 	CF_MUTATION(morsel_hmm_leaves, return false);
-	return !(vma->vm_flags & VM_WRITE) ||
-	       READ_ONCE(morsel_of_vma((struct vm_area_struct *)vma)->shares);
+	return !(vma->vm_flags & VM_WRITE) || READ_ONCE(m->shares) || m->base > 2;
+}
+
+/**
+ * __morsel_has_no_tables() - are its pages where walks of page tables know no entries of ours?
+ * @vma: the mapping of a morsel
+ */
+bool __morsel_has_no_tables(const struct vm_area_struct *vma)
+{
+	CF_MUTATION(morsel_walked, return false);
+	return morsel_of_vma((struct vm_area_struct *)vma)->base > 2;
 }
 
 /* Whole units, of the whole object or of its beginning. */

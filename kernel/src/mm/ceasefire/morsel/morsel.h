@@ -14,7 +14,7 @@
  *   size.c	its layout and its size
  *   file.c	what a program does with it: read(), write(), fallocate(), ioctl()
  *   memory.c	its pages: where they come from, who pays, the limit
- *   huge.c	the same and more for pages of 2 MiB
+ *   huge.c	the same and more for pages of 2 MiB and 1 GiB
  *   table.c	its tables
  *   tree.c	entries: found, made, installed, read
  *   map.c	mappings: attach entries come, change and go
@@ -37,8 +37,8 @@
  *   show.c	what can be seen of it
  *
  * Tables by level: 1 has entries of pages, 2 leads to those, 3 to these. The top has
- * the level above roots. Where pages have 2 MiB, their entries are in tables of level 2, and there
- * are none below.
+ * the level above roots. Where pages have 2 MiB or 1 GiB, their entries are in tables of level 2 or
+ * 3, and there are none below.
  *
  * M1 An entry is cut by xchg() or cmpxchg(). Who got the old value owns what it leads to. An
  *    entry that is not present leads to nothing: the page was broken (M10), or given up (M7).
@@ -163,9 +163,9 @@ struct morsel {
 	DECLARE_BITMAP(roots, MORSEL_UNITS_MAX);
 	/* Of roots; 0: nobody has chosen yet. Set once, inode lock. */
 	unsigned int		level;
-	/* Of tables that have entries of pages: 1, or 2 with pages of 2 MiB. Set before @level. */
+	/* Of tables that have entries of pages: 1; 2 or 3 with huge ones. Set before @level. */
 	unsigned int		base;
-	/* Pages of 2 MiB that were broken, by their number in the object; see huge.c. */
+	/* Huge pages that were broken, by their number in the object; see huge.c. */
 	struct xarray		lost;
 	/* A page was broken, ever: populating takes the way that says so. */
 	bool			broken;

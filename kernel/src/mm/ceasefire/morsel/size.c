@@ -11,6 +11,7 @@
  *
  * Locks: the inode's. Callers: file.c, object.c.
  */
+#include <linux/cpufeature.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 
@@ -19,20 +20,27 @@
 /**
  * morsel_set_base() - how large the pages of a morsel are
  * @m: the morsel, which has no layout
- * @bytes: 4 KiB or 2 MiB
+ * @bytes: 4 KiB, 2 MiB or 1 GiB
  *
- * Return: 0; -EINVAL: there are no such pages; -EOPNOTSUPP: not yet, or not in this kernel.
+ * Return: 0; -EINVAL: there are no such pages; -EOPNOTSUPP: not on this machine, or not in this
+ * kernel.
  */
 int morsel_set_base(struct morsel *m, u64 bytes)
 {
-	if (bytes == PUD_SIZE)
-		return -EOPNOTSUPP;
-	if (bytes != PAGE_SIZE && bytes != PMD_SIZE)
+	unsigned int base;
+
+	for (base = 1; base <= MORSEL_LEVEL_MAX; base++)
+		if (bytes == morsel_span(base))
+			break;
+	if (base > MORSEL_LEVEL_MAX)
 		return -EINVAL;
 	/* Generic code knows entries of that size only then. */
-	if (bytes == PMD_SIZE && !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+	if (base > 1 && !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
 		return -EOPNOTSUPP;
-	m->base = bytes == PMD_SIZE ? 2 : 1;
+	if (base > 2 && (!IS_ENABLED(CONFIG_CONTIG_ALLOC) ||
+			 !cpu_feature_enabled(X86_FEATURE_GBPAGES)))
+		return -EOPNOTSUPP;
+	m->base = base;
 	return 0;
 }
 

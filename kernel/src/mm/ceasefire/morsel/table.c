@@ -11,7 +11,10 @@
 
 #include "morsel.h"
 
-/* The kernel's own words for tables of a level. */
+/*
+ * The kernel's own words for tables of a level. For level 3 it has no lock of the table: that is
+ * for entries of pages of 1 GiB, see huge.c.
+ */
 static bool morsel_table_begin(struct ptdesc *table, unsigned int level)
 {
 	switch (level) {
@@ -20,6 +23,8 @@ static bool morsel_table_begin(struct ptdesc *table, unsigned int level)
 	case 2:
 		return pagetable_pmd_ctor(table);
 	default:
+		if (!ptlock_init(table))
+			return false;
 		pagetable_pud_ctor(table);
 		return true;
 	}
@@ -40,6 +45,7 @@ static void morsel_table_end(struct ptdesc *table, unsigned int level)
 		break;
 	default:
 		pagetable_pud_dtor(table);
+		ptlock_free(table);
 	}
 	pagetable_free(table);
 }
