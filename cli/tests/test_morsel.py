@@ -60,6 +60,7 @@ def test_the_unit_that_suffices_is_chosen_where_one_has_to_be_said() -> None:
     assert abi._unit_for(511 * (2 << 20) + 1) == 1 << 30
     assert abi._unit_for(512 << 40) == 512 << 30
     assert abi._unit_for(1, page=2 << 20) == 1 << 30
+    assert abi._unit_for(1, page=1 << 30) == 512 << 30
 
 
 def test_the_name_is_that_of_memfd(proc: Path) -> None:
@@ -174,8 +175,8 @@ def test_ranges() -> None:
         (["create", "pool", "64M"], 2, "the command is missing"),
         (["create", "pool", "0", "--", "true"], 2, "of no use"),
         (["create", "--unit", "3M", "pool", "64M", "--", "true"], 2, "2M, 1G or 512G"),
-        (["create", "--page", "1G", "pool", "64M", "--", "true"], 2, "4K or 2M"),
-        (["create", "--page", "2M", "--unit", "2M", "pool", "64M", "--", "true"], 2, "1G or 512G"),
+        (["create", "--page", "4M", "pool", "64M", "--", "true"], 2, "4K, 2M or 1G"),
+        (["create", "--page", "2M", "--unit", "2M", "p", "4M", "--", "true"], 2, "larger than a page"),
         (["create", "--page", "2M", "--lazy", "pool", "64M", "--", "true"], 2, "pages of 4K"),
         (["create", "/nosuch/pool", "64M", "--mode", "660"], 2, "options come before the name"),
         (["create", "--mode", "rw", "/nosuch/pool", "64M"], 2, "write it like 660"),

@@ -44,7 +44,7 @@ struct morsel_layout {
 	uint64_t address;
 	/* Memory may be taken away without a flush, see morsel_depopulate_lazy(). */
 	bool lazy;
-	/* Size of its pages in bytes: 4 KiB, or 2 MiB with units of 1 GiB or more; 0: 4 KiB. */
+	/* Size of its pages in bytes: 4 KiB, or 2 MiB or 1 GiB in larger units; 0: 4 KiB. */
 	uint64_t page;
 };
 
@@ -73,8 +73,8 @@ bool morsel_supported(void);
  *
  * Return: a descriptor that is closed by exec, or -1. ENOSYS: the kernel has no morsels;
  * EPERM: the administrator does not allow them; EFBIG: the size has more than 511 units;
- * EINVAL: there is no such unit or page, or the name is too long; EOPNOTSUPP: not here (Xen PV), or
- * pages that cannot be lazy, or have 1 GiB.
+ * EINVAL: there is no such unit or page, or the name is too long; EOPNOTSUPP: not here (Xen PV, or
+ * a processor without such pages), or large pages that are to be lazy.
  */
 int morsel_create(const char *name, uint64_t size,
 		  const struct morsel_layout *layout);
@@ -115,7 +115,7 @@ int morsel_open(const char *path, int flags);
  * write without an earlier one. Memory that is shared is counted and paid for by who has made it.
  *
  * Return: a descriptor that is closed by exec, or -1. EINVAL: it has no size, or the name is too
- * long; EOPNOTSUPP: its layout is lazy, or has pages of 2 MiB; EXDEV: it has a name, see morsel_copy_at(), or is no
+ * long; EOPNOTSUPP: its layout is lazy, or has large pages; EXDEV: it has a name, see morsel_copy_at(), or is no
  * morsel; ENODEV: it was destroyed; ENOMEM: there is no memory, or a limit is reached.
  */
 int morsel_copy(int fd, const char *name);

@@ -25,13 +25,13 @@ static const struct message {
 	  "the administrator does not allow morsels: see /sys/kernel/mm/ceasefire/morsel/enabled" },
 	{ BIT(CREATE), EINVAL,
 	  "there is no such unit or page, or the name is too long: take units of 2 MiB, 1 GiB or 512 GiB, "
-	  "pages of 4 KiB, or of 2 MiB in larger units, an address that is a multiple of the unit, and a "
+	  "pages of 4 KiB, or 2 MiB or 1 GiB in larger units, an address that is a multiple of the unit, and a "
 	  "name of at most 249 bytes" },
 	{ BIT(CREATE), EFBIG,
 	  "a morsel has at most 511 units: take a larger unit, or none, and the kernel chooses" },
 	{ BIT(CREATE) | BIT(OPEN), EOPNOTSUPP,
 	  "this machine cannot have such morsels: they need page tables of their own, which Xen PV does "
-	  "not give, larger units need page tables of more levels, and pages of 2 MiB are never lazy" },
+	  "not give, large units or pages need a processor that has them, and large pages are never lazy" },
 	{ BIT(OPEN), EPERM,
 	  "the administrator does not allow new morsels: see /sys/kernel/mm/ceasefire/morsel/enabled" },
 	{ BIT(OPEN), EINVAL,
@@ -41,7 +41,7 @@ static const struct message {
 	  "it has no size, or the path is among other files, or the name is too long: give a morsel of more "
 	  "than 0 bytes, a path in its own file system, or a name of at most 249 bytes" },
 	{ BIT(COPY), EOPNOTSUPP,
-	  "one that may be depopulated lazily, or has pages of 2 MiB, cannot be copied: make it with "
+	  "one that may be depopulated lazily, or has large pages, cannot be copied: make it with "
 	  "another layout" },
 	{ BIT(COPY), EXDEV,
 	  "both are not in one file system of morsels, or it is no morsel: take morsel_copy_at() for one that has a name, and "

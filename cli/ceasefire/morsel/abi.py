@@ -37,7 +37,7 @@ _RANGE_TEXT = struct.Struct("=QQ")
 _STAT_BYTES = 72
 _PAGE = 4096
 UNITS = (2 << 20, 1 << 30, 512 << 30)
-PAGES = (_PAGE, 2 << 20)
+PAGES = (_PAGE, 2 << 20, 1 << 30)
 
 _WORDS = {
     errno.EPERM: "it is not allowed: the descriptor only reads, or morsels are switched off",
@@ -46,13 +46,13 @@ _WORDS = {
     errno.ENODEV: "it was destroyed",
     errno.EFBIG: "a morsel has at most 511 units: take a larger unit, or none",
     errno.ENOMEM: "there is no memory, or a limit is reached",
-    errno.EOPNOTSUPP: "this machine cannot have such morsels, or pages of 2M with --lazy",
+    errno.EOPNOTSUPP: "this machine cannot have such morsels",
 }
 _COPY_WORDS = {
     **_WORDS,
     errno.EINVAL: "it has no size, so there is nothing to copy",
     errno.EXDEV: "they are in different file systems: one without a path has copies without a path",
-    errno.EOPNOTSUPP: "one that allows --lazy, or has pages of 2M, cannot be copied",
+    errno.EOPNOTSUPP: "only those with pages of 4K and without --lazy are copied",
 }
 
 

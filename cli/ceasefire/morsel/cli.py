@@ -132,7 +132,7 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
         "--page",
         metavar="SIZE",
         default="4K",
-        help="4K, or 2M in units of 1G or more (default: %(default)s)",
+        help="4K, or 2M or 1G in larger units (default: %(default)s)",
     )
     parser.add_argument("--populate", action="store_true", help="make all of its memory at once")
     parser.add_argument("--lazy", action="store_true", help="allow `depopulate --lazy`")
@@ -206,9 +206,9 @@ def create_main(args: argparse.Namespace) -> int:
         raise UsageError(f"--unit {args.unit}: it is 2M, 1G or 512G")
     page = bytes_of(args.page)
     if page not in abi.PAGES:
-        raise UsageError(f"--page {args.page}: it is 4K or 2M")
+        raise UsageError(f"--page {args.page}: it is 4K, 2M or 1G")
     if unit is not None and unit <= page:
-        raise UsageError(f"--unit {args.unit}: with pages of {args.page} it is 1G or 512G")
+        raise UsageError(f"--unit {args.unit}: it has to be larger than a page of {args.page}")
     if args.lazy and page != abi.PAGES[0]:
         raise UsageError("--lazy is for pages of 4K")
     layout = abi.Layout(unit, page, args.lazy)

@@ -12,8 +12,8 @@
 #include <linux/types.h>
 
 /*
- * Of memfd_create(), beside MFD_CLOEXEC, and MFD_HUGE_2MB for pages of 2 MiB; kernels without
- * morsels say EINVAL.
+ * Of memfd_create(), beside MFD_CLOEXEC, and MFD_HUGE_2MB or MFD_HUGE_1GB for pages of that size;
+ * kernels without morsels say EINVAL.
  */
 #define MFD_MORSEL		0x800000U
 
@@ -24,7 +24,7 @@
 struct morsel_geometry {
 	/* 2 MiB, 1 GiB or 512 GiB: what is linked, and mapped, as a whole. */
 	__u64 unit;
-	/* Size of pages: 4096; 2 MiB, less than a unit; 0: as memfd_create() was told, or 4096. */
+	/* Size of pages, less than a unit: 4096, 2 MiB, 1 GiB; 0: as memfd_create() was told. */
 	__u32 base;
 	/* MORSEL_ALLOW_LAZY, or 0. */
 	__u32 flags;
