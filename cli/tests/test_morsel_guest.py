@@ -30,6 +30,7 @@ $C create --lazy --populate easy 4M -- sh -c '
   cat /run/easy | sed s/^/lazy:/; echo "lazily $?"
   sed -n "s/morsel_lazy_pages/given up/p" /proc/vmstat
 '
+$C create --page 2M --populate large 6M -- sh -c '$C stat --json $$:$MORSEL_FD | sed s/^/large:/'
 $C create pool 4M -- sh -c 'printf before 1<>/proc/$$/fd/$MORSEL_FD; O=$$ F=$MORSEL_FD
   $C copy $$:$MORSEL_FD copy -- sh -c "
     printf behind 1<>/proc/$O/fd/$F
@@ -81,6 +82,13 @@ def test_a_command_has_a_new_one(lines: list[str]) -> None:
     # The command, and the shell that it has started.
     assert full["holders"][0] in later["holders"]
     assert "ended 0" in lines
+
+
+def test_pages_are_as_large_as_asked_for(lines: list[str]) -> None:
+    text = next(line for line in lines if line.startswith("large:"))
+    large = json.loads(text.removeprefix("large:"))
+    assert (large["page"], large["unit"]) == (2 << 20, 1 << 30)
+    assert (large["size"], large["memory"]) == (6 << 20, 6 << 20)
 
 
 def test_memory_is_given_up_where_that_is_allowed(lines: list[str]) -> None:

@@ -327,6 +327,32 @@ static void names(void)
 	report(unlink(path) == 0 && unlink(second) == 0 && umount("/mnt") == 0, "it is removed");
 }
 
+static void large(void)
+{
+	struct morsel_layout layout = { .page = 2 * MIB };
+	struct morsel_mapping mapping;
+	struct morsel_stat stat;
+	int fd = morsel_create("large", 5 * MIB, &layout);
+
+	report(fd >= 0 && morsel_map(fd, PROT_READ | PROT_WRITE, &mapping) == 0 &&
+	       mapping.length == 1024 * MIB, "create: large pages, in a larger unit");
+	((char *)mapping.at)[4 * MIB] = 7;
+	report(morsel_stat(fd, &stat) == 0 && stat.base == 2 * MIB && stat.pages == 512,
+	       "stat: a large page");
+	fails(morsel_copy(fd, "a"), MORSEL_CALL_COPY, EOPNOTSUPP, "large", "copy: large pages");
+	morsel_unmap(&mapping);
+	close(fd);
+	layout.lazy = true;
+	fails(morsel_create("a", MIB, &layout), MORSEL_CALL_CREATE, EOPNOTSUPP, "never lazy",
+	      "create: large and lazy");
+	layout = (struct morsel_layout){ .page = 4 * MIB };
+	fails(morsel_create("a", MIB, &layout), MORSEL_CALL_CREATE, EINVAL, "pages of 4 KiB",
+	      "create: no such page");
+	layout = (struct morsel_layout){ .page = 1ULL << 50 };
+	fails(morsel_create("a", MIB, &layout), MORSEL_CALL_CREATE, EINVAL, "pages of 4 KiB",
+	      "create: a page larger than all");
+}
+
 static void all(void)
 {
 	struct morsel_layout layout = { .unit = 1024 * MIB, .address = 0x200000000000 };
@@ -355,6 +381,7 @@ static void all(void)
 	close(there);
 	vectors();
 	lazily();
+	large();
 	destroyed();
 	copied();
 	no_names();

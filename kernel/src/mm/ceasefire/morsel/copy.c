@@ -366,8 +366,8 @@ static bool morsel_is_whole(struct morsel *m, loff_t in, loff_t out, loff_t len,
  * @flags: REMAP_FILE_*; not to compare them
  *
  * Return: the size; -EINVAL: a part, no size, another layout, or used already; -EOPNOTSUPP: one
- * of both may give up memory without a flush, or has huge pages; -ENODEV: one was destroyed; -ENOMEM: no memory, or a
- * limit; -EIO: a page was broken; -EINTR.
+ * of both may give up memory without a flush, or has huge pages; -ENODEV: one was destroyed;
+ * -ENOMEM: no memory, or a limit; -EIO: a page was broken; -EINTR.
  */
 loff_t morsel_remap_file_range(struct file *in, loff_t pos_in, struct file *out,
 			       loff_t pos_out, loff_t len, unsigned int flags)

@@ -168,13 +168,13 @@ unsigned long morsel_lost_leaf(struct morsel *m, u64 offset)
  * @m: the morsel
  * @offset: in bytes
  *
- * Context: may sleep. Without that note somebody would take zeroes for what was lost.
+ * Context: may sleep, and reclaim; so i_mmap is not held. Without that note somebody would take
+ * zeroes for what was lost.
  */
 void morsel_lost_begin(struct morsel *m, u64 offset)
 {
-	/* Without room the note fails, and it is tried again. */
-	if (xa_reserve(&m->lost, morsel_number(m, offset), GFP_KERNEL | __GFP_NOFAIL))
-		cond_resched();
+	WARN_ON_ONCE(xa_reserve(&m->lost, morsel_number(m, offset),
+				GFP_KERNEL | __GFP_NOFAIL));
 }
 
 /**
@@ -182,18 +182,17 @@ void morsel_lost_begin(struct morsel *m, u64 offset)
  * @m: the morsel
  * @offset: as of morsel_lost_begin(); its table is locked
  *
- * Return: false: somebody has depopulated it meanwhile, and with it the room; try again.
+ * The room is still there: depopulation takes notes only, and no two pages break at a time.
  */
-bool morsel_lost_note(struct morsel *m, u64 offset)
+void morsel_lost_note(struct morsel *m, u64 offset)
 {
-	if (xa_is_err(xa_store(&m->lost, morsel_number(m, offset), xa_mk_value(1), 0)))
-		return false;
+	WARN_ON_ONCE(xa_is_err(xa_store(&m->lost, morsel_number(m, offset),
+					xa_mk_value(1), 0)));
 	WRITE_ONCE(m->broken, true);
-	return true;
 }
 
 /**
- * morsel_lost_end() - it is not
+ * morsel_lost_end() - the room is not needed any more, if it was not used
  * @m: the morsel
  * @offset: as of morsel_lost_begin()
  */
@@ -213,5 +212,6 @@ void morsel_lost_forget(struct morsel *m, u64 start, u64 end)
 	if (!READ_ONCE(m->broken))
 		return;
 	for (; start < end; start += morsel_page_size(m))
-		xa_erase(&m->lost, morsel_number(m, start));
+		if (xa_load(&m->lost, morsel_number(m, start)))
+			xa_erase(&m->lost, morsel_number(m, start));
 }

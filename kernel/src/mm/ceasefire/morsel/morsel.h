@@ -13,7 +13,8 @@
  *   names.c	objects with names: the file system that is mounted
  *   size.c	its layout and its size
  *   file.c	what a program does with it: read(), write(), fallocate(), ioctl()
- *   memory.c	its pages: where they come from, who pays, the limit
+ *   memory.c	its pages: where they come from
+ *   charge.c	who pays for them, and the limit
  *   huge.c	the same and more for pages of 2 MiB and 1 GiB
  *   table.c	its tables
  *   tree.c	entries: found, made, installed, read
@@ -385,20 +386,22 @@ void morsel_map_copy(struct morsel *m);
 void morsel_map_end(struct morsel *m);
 int morsel_destroy(struct morsel *m, bool force);
 
-/* memory.c */
+/* charge.c */
 extern unsigned long morsel_limit;
 unsigned long morsel_total(void);
+void __init morsel_memory_init(void);
 int morsel_count_object(struct morsel *m);
 void morsel_uncount_object(struct morsel *m);
-void __init morsel_memory_init(void);
 int morsel_charge(struct morsel *m, unsigned long nr);
 void morsel_uncharge(struct morsel *m, unsigned long nr);
 void morsel_count(struct morsel *m, pg_data_t *node, long nr);
 void morsel_page_leave(struct morsel *m, struct page *page);
+void morsel_page_lost(struct morsel *m, struct page *page);
+
+/* memory.c */
 struct page *morsel_block_alloc(struct morsel *m, unsigned int *order,
 				int *err);
 void morsel_page_discard(struct morsel *m, struct page *page);
-void morsel_page_lost(struct morsel *m, struct page *page);
 void morsel_pages_free(struct morsel *m, struct list_head *pages);
 void morsel_page_put(struct morsel *m, struct page *page);
 
@@ -415,7 +418,7 @@ void morsel_huge_free(struct morsel *m, struct list_head *pages);
 unsigned long morsel_huge_leaf(unsigned long leaf);
 unsigned long morsel_lost_leaf(struct morsel *m, u64 offset);
 void morsel_lost_begin(struct morsel *m, u64 offset);
-bool morsel_lost_note(struct morsel *m, u64 offset);
+void morsel_lost_note(struct morsel *m, u64 offset);
 void morsel_lost_end(struct morsel *m, u64 offset);
 void morsel_lost_forget(struct morsel *m, u64 start, u64 end);
 

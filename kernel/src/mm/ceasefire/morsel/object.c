@@ -266,7 +266,8 @@ int morsel_allowed(void)
  * @flags: MFD_*; MFD_HUGE_2MB and MFD_HUGE_1GB say how large its pages are
  *
  * Return: a descriptor; -EINVAL: unknown flags, or no such pages; -EOPNOTSUPP: not on Xen PV, or
- * pages that the processor does not have; -EPERM: root does not allow it; -ENOMEM, -EFAULT, -EMFILE.
+ * pages that the processor does not have; -EPERM: root does not allow it; -ENOMEM, -EFAULT,
+ * -EMFILE.
  */
 int morsel_create(const char __user *uname, unsigned int flags)
 {

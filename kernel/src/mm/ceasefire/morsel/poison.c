@@ -105,27 +105,19 @@ static void morsel_put_owner(struct morsel_broken *b)
 static bool morsel_break_huge(struct morsel *m, u64 offset, struct page *page)
 {
 	unsigned long *above = morsel_above(m, offset), *table, *entry;
-	bool found = false, noted = true;
+	bool found = false;
 	spinlock_t *ptl; /* of @table */
 
-	if (!above)
+	table = above ? morsel_lock_leaves(above, &ptl) : NULL;
+	if (!table)
 		return false;
-	do {
-		morsel_lost_begin(m, offset);
-		table = morsel_lock_leaves(above, &ptl);
-		if (!table)
-			break;
-		entry = table + morsel_index(offset, m->base);
-		found = *entry && morsel_leaf_page(*entry) == page;
-		if (found) {
-			noted = morsel_lost_note(m, offset);
-			if (noted)
-				xchg(entry, 0);
-		}
-		morsel_unlock_leaves(ptl);
-	} while (!noted);
-	if (!found)
-		morsel_lost_end(m, offset);
+	entry = table + morsel_index(offset, m->base);
+	found = *entry && morsel_leaf_page(*entry) == page;
+	if (found) {
+		xchg(entry, 0);
+		morsel_lost_note(m, offset);
+	}
+	morsel_unlock_leaves(ptl);
 	return found;
 }
 
@@ -169,10 +161,11 @@ static bool morsel_is_elsewhere(struct morsel *m)
 static void morsel_break_for(struct morsel *m, void *arg)
 {
 	struct morsel_broken *b = arg;
+	u64 end = b->offset + morsel_page_size(m);
 	bool found;
 
-	u64 end = b->offset + morsel_page_size(m);
-
+	if (morsel_is_huge(m))
+		morsel_lost_begin(m, b->offset);
 	morsel_flush_begin(m, b->offset, end);
 	found = morsel_break(m, b->offset, b->page);
 	if (morsel_is_elsewhere(m))
@@ -180,6 +173,8 @@ static void morsel_break_for(struct morsel *m, void *arg)
 	else if (morsel_must_flush(m, found))
 		morsel_flush(m, b->offset, end, false);
 	morsel_flush_end(m, b->offset, end);
+	if (morsel_is_huge(m))
+		morsel_lost_end(m, b->offset);
 	/* By a table that is shared another one of the family may have found it. */
 	if (m->shares)
 		WRITE_ONCE(m->broken, true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Page tables of morsels: they are paid for as pages are (memory.c), and freed by RCU, since
+ * Page tables of morsels: they are paid for as pages are (charge.c), and freed by RCU, since
  * software walks them (M4).
  *
  * Locks: none. Callers: tree.c, clean.c, own.c, copy.c, steal.c.

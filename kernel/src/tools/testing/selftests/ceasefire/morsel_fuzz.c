@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Differential fuzzer of morsels: the same random operations of several processes on a
- * memfd, on a morsel, and on morsels that give up memory lazily or have huge pages, must end the same.
- * Return values, errors, faults and what is read are compared with those of the memfd.
+ * memfd, on a morsel, and on morsels that give up memory lazily or have huge pages, must
+ * end the same. Return values, errors, faults and what is read are compared with those of
+ * the memfd.
  *
  * --seed N		the first seed; without it a random one
  * --replay N		this seed again and again

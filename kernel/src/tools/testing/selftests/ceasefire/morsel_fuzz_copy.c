@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Operations of the fuzzer of morsels on a copy of the object, of which each process has one. A
- * memfd, and a morsel that may be lazy or has huge pages, have none: there it is another memfd, with the pages of
- * the process in it. What others have written at that moment is for nobody to say.
+ * memfd, and a morsel that may be lazy or has huge pages, have none: there it is another memfd,
+ * with the pages of the process in it. What others have written at that moment is for nobody to
+ * say.
  *
  * Called by morsel_fuzz_ops.c.
  */
