@@ -3,12 +3,13 @@
  * pool-bench.c - a buffer pool that evicts all the time, by several ways
  *
  * What: an address for each page of a large table, of which some are in memory. A thread on each
- *       CPU uses random pages. One that is not there is made, and filled as if it was read; where
+ *       CPU, or with --processes a process that has mapped it itself, uses random pages. One that is not there is made, and filled as if it was read; where
  *       the pool is full, 64 others are evicted first. Ways to evict:
  *         lazy        MORSEL_IOC_DEPOPULATE of a vector, with MORSEL_LAZY; pages are made
  *                     by MORSEL_IOC_POPULATE
  *         vector      the same without MORSEL_LAZY; pages are made by faults
- *         dontneed    MADV_DONTNEED of anonymous memory, a call a page; faults
+ *         remove      MADV_REMOVE of other shared memory, a call a page; faults
+ *         dontneed    MADV_DONTNEED of anonymous memory, a call a page; faults; one process only
  *       Each use looks whether the page is the right one: a wrong one ends the program.
  *       Counted are uses, pages that were evicted, and shootdowns that CPUs received.
  * Who:  `ceasefire bench morsel-pool`, see ceasefire-bench(1) and
@@ -31,6 +32,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE		4096UL
@@ -39,9 +41,9 @@
 #define BATCH		64
 #define RECEIVED	"nr_tlb_remote_flush_received"
 
-enum way { LAZY, VECTOR, DONTNEED, WAYS };
+enum way { LAZY, VECTOR, REMOVE, DONTNEED, WAYS };
 
-static const char *const ways[] = { "lazy", "vector", "dontneed" };
+static const char *const ways[] = { "lazy", "vector", "remove", "dontneed" };
 
 enum state { OUT, IN, BUSY };
 
@@ -49,13 +51,13 @@ struct options {
 	unsigned long table_mib, pool_mib;
 	unsigned int rounds;
 	double seconds;
+	bool processes;
 };
 
-/* One pool, as its threads see it. */
+/* One pool. All of it is shared but @state's address, which is the same for all. */
 struct pool {
 	enum way way;
 	int fd;
-	char *at;
 	unsigned int pages, room;
 	atomic_uchar *state;
 	atomic_uint resident;
@@ -64,6 +66,8 @@ struct pool {
 
 struct user {
 	struct pool *pool;
+	/* Where it has the table. */
+	char *at;
 	int cpu;
 	uint64_t random;
 	uint64_t uses, evicted;
@@ -84,8 +88,9 @@ static bool seize(struct pool *pool, unsigned int page, unsigned char state)
 	return atomic_compare_exchange_strong(&pool->state[page], &state, BUSY);
 }
 
-static void take(const struct pool *pool, const unsigned int *victims)
+static void take(const struct user *user, const unsigned int *victims)
 {
+	const struct pool *pool = user->pool;
 	struct morsel_range ranges[BATCH];
 	struct morsel_vec vec = {
 		.ranges = (uintptr_t)ranges, .nr = BATCH,
@@ -95,10 +100,11 @@ static void take(const struct pool *pool, const unsigned int *victims)
 
 	for (unsigned int i = 0; i < BATCH && !err; i++) {
 		ranges[i] = (struct morsel_range){ victims[i] * PAGE, PAGE };
-		if (pool->way == DONTNEED)
-			err = madvise(pool->at + victims[i] * PAGE, PAGE, MADV_DONTNEED);
+		if (pool->way >= REMOVE)
+			err = madvise(user->at + victims[i] * PAGE, PAGE,
+				      pool->way == REMOVE ? MADV_REMOVE : MADV_DONTNEED);
 	}
-	if (pool->way != DONTNEED)
+	if (pool->way < REMOVE)
 		err = ioctl(pool->fd, MORSEL_IOC_DEPOPULATE, &vec);
 	if (err)
 		die_errno("%s", ways[pool->way]);
@@ -118,7 +124,7 @@ static void make_room(struct user *user)
 		if (seize(pool, page, IN))
 			victims[found++] = page;
 	}
-	take(pool, victims);
+	take(user, victims);
 	for (unsigned int i = 0; i < BATCH; i++)
 		atomic_store(&pool->state[victims[i]], OUT);
 	atomic_fetch_sub(&pool->resident, BATCH);
@@ -126,11 +132,12 @@ static void make_room(struct user *user)
 }
 
 /* As if it was read from a disk. */
-static void load(struct pool *pool, unsigned int page)
+static void load(const struct user *user, unsigned int page)
 {
+	struct pool *pool = user->pool;
 	struct morsel_range range = { page * PAGE, PAGE };
 	struct morsel_vec vec = { .ranges = (uintptr_t)&range, .nr = 1 };
-	uint64_t *words = (uint64_t *)(pool->at + page * PAGE);
+	uint64_t *words = (uint64_t *)(user->at + page * PAGE);
 
 	/* Not by a fault: a CPU may still have what was there before. */
 	if (pool->way == LAZY && ioctl(pool->fd, MORSEL_IOC_POPULATE, &vec))
@@ -142,7 +149,7 @@ static void load(struct pool *pool, unsigned int page)
 static void use(struct user *user, unsigned int page)
 {
 	struct pool *pool = user->pool;
-	const volatile uint64_t *words = (uint64_t *)(pool->at + page * PAGE);
+	const volatile uint64_t *words = (uint64_t *)(user->at + page * PAGE);
 
 	if (words[0] != page + 1 || words[PAGE / sizeof(*words) - 1] != page + 1)
 		die(EXIT_FAILED, "%s: page %u has the contents of another one",
@@ -161,7 +168,7 @@ static void *user_main(void *argument)
 
 		if (seize(pool, page, OUT)) {
 			make_room(user);
-			load(pool, page);
+			load(user, page);
 		} else if (!seize(pool, page, IN)) {
 			/* Somebody else has it, and may be emulated on the same CPU. */
 			sched_yield();
@@ -194,80 +201,135 @@ static size_t length_of(const struct options *o)
 	return ((o->table_mib + 1023) & ~1023UL) * MIB;
 }
 
+/* Memory that children have, too. */
+static void *shared(size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+
+	if (at == MAP_FAILED)
+		die_errno("no memory");
+	return at;
+}
+
+static char *map_table(const struct pool *pool, const struct options *o)
+{
+	char *at = mmap(NULL, length_of(o), PROT_READ | PROT_WRITE,
+			pool->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE :
+			MAP_SHARED, pool->fd, 0);
+
+	if (at == MAP_FAILED)
+		die_errno("no memory");
+	/* Pages, as the others have. */
+	if (pool->way >= REMOVE)
+		madvise(at, length_of(o), MADV_NOHUGEPAGE);
+	return at;
+}
+
 static void pool_make(struct pool *pool, const struct options *o, enum way way)
 {
 	*pool = (struct pool){ .way = way, .fd = -1 };
 	pool->pages = (unsigned int)(o->table_mib * MIB / PAGE);
 	pool->room = (unsigned int)(o->pool_mib * MIB / PAGE);
-	if (way != DONTNEED) {
+	if (way == REMOVE)
+		pool->fd = memfd_create("bench", MFD_CLOEXEC);
+	else if (way != DONTNEED)
 		pool->fd = make_morsel(o, way == LAZY);
-		if (pool->fd < 0)
-			die_errno("memfd");
-	}
-	pool->at = mmap(NULL, length_of(o), PROT_READ | PROT_WRITE,
-			way == DONTNEED ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE :
-			MAP_SHARED, pool->fd, 0);
-	pool->state = calloc(pool->pages, 1);
-	if (pool->at == MAP_FAILED || !pool->state)
-		die_errno("no memory");
-	/* Pages, as the others have. */
-	if (way == DONTNEED)
-		madvise(pool->at, length_of(o), MADV_NOHUGEPAGE);
+	if (way != DONTNEED && pool->fd < 0)
+		die_errno("memfd");
+	if (way == REMOVE && ftruncate(pool->fd, (off_t)length_of(o)))
+		die_errno("ftruncate");
+	pool->state = shared(pool->pages);
 }
 
-static void pool_end(struct pool *pool, const struct options *o)
+static void pool_end(struct pool *pool)
 {
-	munmap(pool->at, length_of(o));
 	if (pool->fd >= 0)
 		close(pool->fd);
-	free(pool->state);
+	munmap(pool->state, pool->pages);
 }
 
-static void run(struct pool *pool, const int *cpu_of, unsigned int cpus,
-		double seconds, struct user *sum)
+/* A child that has inherited a mapping could not be waited for: it has its own. */
+static pid_t start_process(struct user *user, const struct options *o)
 {
-	static struct user users[MAX_CPUS];
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die_errno("fork");
+	if (pid)
+		return pid;
+	user->at = map_table(user->pool, o);
+	user_main(user);
+	_exit(0);
+}
+
+static void end_process(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid || status)
+		die(EXIT_FAILED, "a process of the pool has ended with status %#x", status);
+}
+
+/* @at: where threads have the table; NULL: there are processes. */
+static void run(struct pool *pool, const struct options *o, char *at, const int *cpu_of,
+		unsigned int cpus, double seconds, struct user *sum)
+{
+	struct user *users = shared(MAX_CPUS * sizeof(*users));
+	pid_t pids[MAX_CPUS];
 
 	*sum = (struct user){ 0 };
 	pool->deadline = now_ns() + (uint64_t)(seconds * 1e9);
 	for (unsigned int i = 0; i < cpus; i++) {
-		users[i] = (struct user){ .pool = pool, .cpu = cpu_of[i],
+		users[i] = (struct user){ .pool = pool, .at = at, .cpu = cpu_of[i],
 					  .random = 88172645463325252ULL + i };
-		if (pthread_create(&users[i].thread, NULL, user_main, &users[i]))
+		if (!at)
+			pids[i] = start_process(&users[i], o);
+		else if (pthread_create(&users[i].thread, NULL, user_main, &users[i]))
 			die(EXIT_FAILED, "no thread");
 	}
 	for (unsigned int i = 0; i < cpus; i++) {
-		pthread_join(users[i].thread, NULL);
+		if (!at)
+			end_process(pids[i]);
+		else
+			pthread_join(users[i].thread, NULL);
 		sum->uses += users[i].uses;
 		sum->evicted += users[i].evicted;
 	}
+	munmap(users, MAX_CPUS * sizeof(*users));
 }
 
 static void measure(const struct options *o, enum way way, const int *cpu_of,
 		    unsigned int cpus, unsigned int round)
 {
 	static struct counters before, after;
-	struct pool pool;
+	struct pool *pool = shared(sizeof(*pool));
+	char *at;
 	struct user sum;
 	struct json json;
 	uint64_t start;
 
-	pool_make(&pool, o, way);
+	pool_make(pool, o, way);
+	at = o->processes ? NULL : map_table(pool, o);
 	/* Until it is full, and a while longer. */
 	do
-		run(&pool, cpu_of, cpus, o->seconds / 4, &sum);
+		run(pool, o, at, cpu_of, cpus, o->seconds / 4, &sum);
 	while (!sum.evicted);
 	counters_read(&before);
 	start = now_ns();
-	run(&pool, cpu_of, cpus, o->seconds, &sum);
+	run(pool, o, at, cpu_of, cpus, o->seconds, &sum);
 	start = now_ns() - start;
 	counters_read(&after);
 	counters_subtract(&after, &before);
-	pool_end(&pool, o);
+	if (at)
+		munmap(at, length_of(o));
+	pool_end(pool);
+	munmap(pool, sizeof(*pool));
 
 	json_begin(&json, stdout, "pool");
 	json_string(&json, "way", ways[way]);
 	json_unsigned(&json, "cpus", cpus);
+	json_unsigned(&json, "processes", o->processes ? cpus : 1);
 	json_unsigned(&json, "round", round);
 	json_unsigned(&json, "ns", start);
 	json_unsigned(&json, "uses", sum.uses);
@@ -289,6 +351,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 		NUMBER("pool", "MIB", &o->pool_mib, 1, MIB, "of it that is in memory (64)"),
 		NUMBER("rounds", "N", &o->rounds, 1, 10000, "of all ways (5)"),
 		DURATION("seconds", &o->seconds, "length of a sample (2)"),
+		FLAG("processes", &o->processes, "processes in place of threads"),
 		{ 0 }
 	};
 
@@ -303,12 +366,14 @@ int main(int argc, char **argv)
 {
 	static int cpu_of[MAX_CPUS];
 	struct options options;
-	unsigned int cpus;
+	unsigned int cpus, count;
 	cpu_set_t set;
 	int fd;
 
 	set_program_name("pool-bench");
 	options_parse(&options, argc, argv);
+	/* Anonymous memory is of one process. */
+	count = options.processes ? DONTNEED : WAYS;
 	if (sched_getaffinity(0, sizeof(set), &set))
 		die_errno("sched_getaffinity");
 	cpus = (unsigned int)CPU_COUNT(&set);
@@ -325,8 +390,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	print_environment_json(stdout);
 	for (unsigned int round = 1; round <= options.rounds; round++)
-		for (unsigned int i = 0; i < WAYS; i++)
-			measure(&options, round % 2 ? i : WAYS - 1 - i, cpu_of, cpus,
+		for (unsigned int i = 0; i < count; i++)
+			measure(&options, round % 2 ? i : count - 1 - i, cpu_of, cpus,
 				round);
 	return EXIT_OK;
 }

@@ -7,8 +7,9 @@
  *       mmap,       of an object with one page: mmap() alone, and the first
  *       link        access, for many sizes
  *       take        memory is taken from an object, by one call for each SIZE
- *                   of it; beside it MADV_REMOVE and holes in shared memory,
- *                   and MADV_DONTNEED of anonymous memory
+ *                   of it, also with pages of 2 MiB; beside it MADV_REMOVE and
+ *                   holes in shared memory, and MADV_DONTNEED of anonymous
+ *                   memory
  *       call        one that leaves it to others to free the memory: cuts and
  *                   the flush, and nothing of what follows
  *       copy        FICLONE of an object that has all pages, in units of 1 GiB;
@@ -34,6 +35,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/memfd.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +67,7 @@ static const struct variant {
 } variants[] = {
 	{ "morsel", MORSEL, false, false },
 	{ "morsel-faults", MORSEL, true, false },
+	{ "morsel-huge", MORSEL, false, true },
 	{ "shm-remove", SHM_REMOVE, false, false },
 	{ "shm-remove-faults", SHM_REMOVE, true, false },
 	{ "shm-remove-huge", SHM_REMOVE, false, true },
@@ -77,6 +80,8 @@ struct area {
 	int fd;
 	char *at;
 	unsigned long size;
+	/* Whole units of a morsel. */
+	unsigned long mapped;
 };
 
 struct options {
@@ -141,7 +146,7 @@ static void touch_all(char *at, unsigned long size)
 
 static struct area area_of(const struct variant *v, unsigned long size)
 {
-	struct area area = { -1, NULL, size };
+	struct area area = { -1, NULL, size, size };
 
 	if (v->kind == ANONYMOUS) {
 		/* From a boundary of huge pages on; the rest has no memory. */
@@ -149,10 +154,13 @@ static struct area area_of(const struct variant *v, unsigned long size)
 		area.at = (char *)(((uintptr_t)area.at + 2 * MIB - 1) &
 				   ~(uintptr_t)(2 * MIB - 1));
 	} else {
-		area.fd = make(v->kind == MORSEL ? MFD_MORSEL : 0, size);
-		area.at = map(area.fd, size, MAP_SHARED);
+		area.fd = make(v->kind != MORSEL ? 0 : v->huge ? MFD_MORSEL | MFD_HUGE_2MB :
+			       MFD_MORSEL, size);
+		if (v->kind == MORSEL && v->huge)
+			area.mapped = (size + GIB - 1) / GIB * GIB;
+		area.at = map(area.fd, area.mapped, MAP_SHARED);
 	}
-	if (v->huge && madvise(area.at, size, MADV_HUGEPAGE))
+	if (v->huge && v->kind != MORSEL && madvise(area.at, size, MADV_HUGEPAGE))
 		die_errno("MADV_HUGEPAGE");
 	if (v->faults)
 		touch_all(area.at, size);
@@ -167,7 +175,7 @@ static struct area area_of(const struct variant *v, unsigned long size)
 
 static void drop(const struct area *area)
 {
-	if (munmap(area->at, area->size))
+	if (munmap(area->at, area->mapped))
 		die_errno("munmap");
 	if (area->fd >= 0)
 		close(area->fd);
@@ -258,8 +266,12 @@ static void measure_take(unsigned long size, unsigned int repeat)
 
 	for (size_t i = 0; i < sizeof(variants) / sizeof(*variants); i++) {
 		const struct variant *v = &variants[i];
-		struct area area = area_of(v, all);
+		struct area area;
 
+		/* Of a part of a huge page there is nothing to take. */
+		if (v->kind == MORSEL && v->huge && size < 2 * MIB)
+			continue;
+		area = area_of(v, all);
 		MARK();
 		for (unsigned long n = 0; n < calls; n++)
 			take(v, &area, n * size, size);
@@ -398,7 +410,7 @@ static void measure_fork(unsigned long size, unsigned int repeat)
 static void measure_map(unsigned long size, unsigned int repeat)
 {
 	for (int kind = MORSEL; kind <= SHM_REMOVE; kind++) {
-		const struct variant *v = &variants[kind == MORSEL ? 0 : 2];
+		const struct variant *v = &variants[kind == MORSEL ? 0 : 3];
 		struct area area = area_of(v, size);
 		unsigned long before;
 		char *at;

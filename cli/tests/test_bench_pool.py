@@ -13,7 +13,7 @@ from ceasefire.errors import Failure
 
 
 def line(way: str, uses: int, received: int, **more: Any) -> str:
-    found = {"type": "pool", "way": way, "round": 1, "ns": 10**9, "evicted": 1000}
+    found = {"type": "pool", "way": way, "round": 1, "ns": 10**9, "evicted": 1000, "processes": 1}
     return json.dumps({**found, "uses": uses, "received": received, **more})
 
 
@@ -36,7 +36,7 @@ def test_samples_of_a_tree_are_numbered_for_each_way(capsys: pytest.CaptureFixtu
         found = {"type": "ycsb", "evict": way, "ns": 10**9, "ops": ops, "counters": counters}
         return json.dumps({**found, "evicted": 100})
 
-    lines = [tree(way, 600, 6 if way == "lazy" else 600) for way in pool.WAYS]
+    lines = [tree(way, 600, 6 if way == "lazy" else 600) for way in pool.WAYS[pool.TREE]]
     found = list(pool.samples_in([*lines, *lines]))
     assert [sample["round"] for sample in found] == [1, 1, 1, 2, 2, 2]
     assert {sample["benchmark"] for sample in found} == {pool.TREE}
@@ -52,12 +52,13 @@ def test_damaged_lines_are_a_failure(text: str) -> None:
 
 
 def test_what_is_missed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    good = [line("lazy", 600, 1), line("vector", 600, 100), line("dontneed", 500, 1000)]
+    remove = line("remove", 400, 1000)
+    good = [line("lazy", 600, 1), line("vector", 600, 100), remove, line("dontneed", 500, 1000)]
     assert verb.print_samples(samples(*good)) == []
     shown = [text.split() for text in capsys.readouterr().out.splitlines()]
     assert ["2", "lazy", "0.00100", "1.00%"] in shown
     assert ["2", "dontneed", "1.00000", "1000.00%", "1.20", "(1.20..1.20)"] in shown
-    bad = [line("lazy", 590, 2), line("vector", 600, 100), line("dontneed", 500, 1000)]
+    bad = [line("lazy", 590, 2), line("vector", 600, 100), remove, line("dontneed", 500, 1000)]
     assert verb.print_samples(samples(*bad)) == [
         "2 CPUs: lazy has more than 1% of the shootdowns",
         "2 CPUs: lazy has less than 1.0 of the uses of vector",
@@ -65,5 +66,13 @@ def test_what_is_missed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     # More emulated CPUs than the host has say nothing about rates.
     assert len(verb.print_samples(samples(*bad, cpus=8))) == 1
-    with pytest.raises(Failure, match="no samples of: vector, dontneed"):
+    with pytest.raises(Failure, match="no samples of: vector, remove, dontneed"):
         verb.print_samples(samples(line("lazy", 1, 1)))
+
+
+def test_processes_have_no_anonymous_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line(way, 1, 1, processes=2) for way in ("lazy", "vector", "remove")]
+    assert verb.print_samples(samples(*lines)) == [
+        "2 CPUs: lazy has more than 1% of the shootdowns"
+    ]
+    assert "a pool of several processes" in capsys.readouterr().out

@@ -19,9 +19,14 @@ from ceasefire.vm import GuestSpec, run_guest
 from ceasefire.vm.spec import parse_disk
 
 KERNEL = "run"
-# Of pages alone, and of a B+ tree: names of benchmarks in results.
-POOL, TREE = "pool", "pool-tree"
-LAZY, VECTOR, DONTNEED = WAYS = ("lazy", "vector", "dontneed")
+# Of pages alone, by threads or by processes, and of a B+ tree: names of benchmarks in results.
+POOL, PROCESSES, TREE = "pool", "pool-processes", "pool-tree"
+LAZY, VECTOR, REMOVE, DONTNEED = "lazy", "vector", "remove", "dontneed"
+WAYS: Mapping[str, tuple[str, ...]] = {
+    POOL: (LAZY, VECTOR, REMOVE, DONTNEED),
+    PROCESSES: (LAZY, VECTOR, REMOVE),
+    TREE: (LAZY, VECTOR, DONTNEED),
+}
 # Uses a second, and shootdowns received for each page that was evicted.
 RATE, RECEIVED = "rate", "received"
 # Each way fills its pool first.
@@ -48,9 +53,10 @@ done
 
 
 def measure(
-    folder: Folder, cpus: Sequence[int], rounds: int, seconds: int, *, tree: bool = False
+    folder: Folder, cpus: Sequence[int], rounds: int, seconds: int, what: str = POOL
 ) -> None:
-    """Add the samples for each number of CPUs: of pool-bench, or of a B+ tree."""
+    """Add the samples for each number of CPUs. what: POOL, PROCESSES or TREE."""
+    tree = what == TREE
     for count in cpus:
         if tree:
             command = ["sh", "-c", _TREE, "sh", str(programs.find("ycsb-bench"))]
@@ -58,7 +64,8 @@ def measure(
         else:
             command = [str(programs.find("pool-bench"))]
             command += ["--rounds", str(rounds), "--seconds", str(seconds)]
-        minutes = 1 + round(rounds * len(WAYS) * seconds * _EACH / 60)
+            command += ["--processes"] if what == PROCESSES else []
+        minutes = 1 + round(rounds * len(WAYS[what]) * seconds * _EACH / 60)
         progress(f"{KERNEL} kernel, {count} CPUs, about {minutes} minutes for two of them")
         disks = (parse_disk("brd-ext4:256M"),) if tree else ()
         spec = GuestSpec(kernel=KERNEL, cpus=count, timeout=_LIMIT, disks=disks)
@@ -76,7 +83,8 @@ def samples_in(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
         try:
             line = json.loads(text)
             if line["type"] == "pool":
-                yield _sample(POOL, line["way"], line["uses"], line)
+                what = PROCESSES if line["processes"] > 1 else POOL
+                yield _sample(what, line["way"], line["uses"], line)
             elif line["type"] == "ycsb":
                 way = line["evict"]
                 rounds[way] = line["round"] = rounds.get(way, 0) + 1

@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from statistics import median
 
 from ceasefire.bench.measure import pool
-from ceasefire.bench.measure.pool import DONTNEED, LAZY, RATE, RECEIVED, TREE, VECTOR, WAYS
+from ceasefire.bench.measure.pool import (
+    DONTNEED,
+    LAZY,
+    POOL,
+    PROCESSES,
+    RATE,
+    RECEIVED,
+    TREE,
+    VECTOR,
+    WAYS,
+)
 from ceasefire.bench.results import store
 from ceasefire.bench.results.store import Sample
 from ceasefire.bench.verbs import options
@@ -19,6 +29,7 @@ _MAX_SECONDS = 600
 # Shootdowns of lazy to those of the vector; uses of lazy to those of the others, with two CPUs.
 MOST_RECEIVED = 0.01
 LEAST_RATE = {VECTOR: 1.0, DONTNEED: 1.2}
+_TITLES = {POOL: "a pool", PROCESSES: "a pool of several processes", TREE: "a B+ tree in a pool"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", default="4", metavar="N", help="length of a sample (default: 4)"
     )
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--tree",
         action="store_true",
         help="of a B+ tree whose records are read (ycsb-bench), not of pages alone",
+    )
+    which.add_argument(
+        "--processes", action="store_true", help="a process on each CPU, not a thread"
     )
     parser.add_argument("--out", metavar="DIR", help="where results go (default: the build folder)")
 
@@ -47,7 +62,8 @@ def main(args: argparse.Namespace) -> int:
     seconds = options.number("--seconds", args.seconds, _MAX_SECONDS)
     folder = store.Folder(args.out, "morsel-pool", fresh=True)
     folder.add({"type": "suite", "name": "morsel-pool", "rounds": rounds})
-    pool.measure(folder, cpus, rounds, seconds, tree=args.tree)
+    what = TREE if args.tree else PROCESSES if args.processes else POOL
+    pool.measure(folder, cpus, rounds, seconds, what)
     progress(f"raw lines: {folder.lines}")
     missed = print_samples(store.read(folder.path).samples)
     for line in missed:
@@ -58,18 +74,18 @@ def main(args: argparse.Namespace) -> int:
 def print_samples(samples: Iterable[Sample]) -> list[str]:
     """Print the medians of all ways; return what is not as it has to be."""
     found: dict[int, dict[str, dict[str, list[float]]]] = {}
-    tree = False
+    what = POOL
     for sample in samples:
-        tree = sample.benchmark == TREE
+        what = sample.benchmark
         for name in (RATE, RECEIVED):
             of_way = found.setdefault(sample.cpus, {}).setdefault(sample.mode, {})
             of_way.setdefault(name, []).append(float(sample.metrics[name]))
     cells, missed = [], []
     for cpus, ways in found.items():
-        if missing := [way for way in WAYS if way not in ways]:
+        if missing := [way for way in WAYS[what] if way not in ways]:
             raise Failure(f"there are no samples of: {', '.join(missing)}")
         base = median(ways[VECTOR][RECEIVED])
-        for way in WAYS:
+        for way in WAYS[what]:
             count = median(ways[way][RECEIVED])
             share = f"{count / base:.2%}" if base else ""
             ratios = _ratios(ways[LAZY][RATE], ways[way][RATE])
@@ -79,12 +95,12 @@ def print_samples(samples: Iterable[Sample]) -> list[str]:
                 missed.append(
                     f"{cpus} CPUs: lazy has more than {MOST_RECEIVED:.0%} of the shootdowns"
                 )
-            least = 0 if tree else LEAST_RATE.get(way, 0)
+            least = LEAST_RATE.get(way, 0) if what == POOL else 0
             if cpus == 2 and median(ratios) < least:
                 missed.append(f"{cpus} CPUs: lazy has less than {least} of the uses of {way}")
     columns = ("CPUs", "way", "received a page", "of the vector", "uses of lazy to it")
-    what = "a B+ tree in a pool" if tree else "a pool"
-    print_table(columns, cells, title=f"{what} whose pages are evicted 64 at a time")
+    title = f"{_TITLES[what]} whose pages are evicted 64 at a time"
+    print_table(columns, cells, title=title)
     return missed
 
 
