@@ -27,6 +27,8 @@ WAYS: Mapping[str, tuple[str, ...]] = {
     PROCESSES: (LAZY, VECTOR, REMOVE),
     TREE: (LAZY, VECTOR, DONTNEED),
 }
+# Of the table, in MiB: the least is twice the pool.
+TABLE, TABLE_LEAST, TABLE_MOST = 1024, 128, 1 << 20
 # Uses a second, and shootdowns received for each page that was evicted.
 RATE, RECEIVED = "rate", "received"
 # Each way fills its pool first.
@@ -53,9 +55,21 @@ done
 
 
 def measure(
-    folder: Folder, cpus: Sequence[int], rounds: int, seconds: int, what: str = POOL
+    folder: Folder,
+    cpus: Sequence[int],
+    rounds: int,
+    seconds: int,
+    what: str = POOL,
+    *,
+    one_clock: bool = False,
+    table: int = TABLE,
 ) -> None:
-    """Add the samples for each number of CPUs. what: POOL, PROCESSES or TREE."""
+    """Add the samples for each number of CPUs.
+
+    what: POOL, PROCESSES or TREE. table: of the first two, in MiB.
+    one_clock: emulated CPUs take turns, and time passes with their instructions; so none comes late
+    to its ticks because the host is busy.
+    """
     tree = what == TREE
     for count in cpus:
         if tree:
@@ -64,11 +78,15 @@ def measure(
         else:
             command = [str(programs.find("pool-bench"))]
             command += ["--rounds", str(rounds), "--seconds", str(seconds)]
+            command += ["--table", str(table)]
             command += ["--processes"] if what == PROCESSES else []
         minutes = 1 + round(rounds * len(WAYS[what]) * seconds * _EACH / 60)
         progress(f"{KERNEL} kernel, {count} CPUs, about {minutes} minutes for two of them")
         disks = (parse_disk("brd-ext4:256M"),) if tree else ()
-        spec = GuestSpec(kernel=KERNEL, cpus=count, timeout=_LIMIT, disks=disks)
+        accel = "tcg" if one_clock else "auto"
+        spec = GuestSpec(
+            kernel=KERNEL, cpus=count, timeout=_LIMIT, disks=disks, accel=accel, icount=one_clock
+        )
         result = run_guest(spec, command, name="bench-pool", cwd=Path("/"))
         machine.judge(result.check(), result.stderr.decode(errors="replace"))
         folder.add(machine.guest_record("bench morsel-pool", spec))
