@@ -4,6 +4,7 @@
 # has run. Sourced, with the programs as arguments in this order:
 #      MUNMAP-BENCH CYCLE-BENCH EVICT-BENCH ALLOC-BENCH MODE-RUN YCSB-BENCH SCALE-BENCH BESIDE-BENCH BOUND-BENCH
 #      WORDCOUNT-BENCH BFS-BENCH STENCIL-BENCH MALLOC-BENCH COW-BENCH OWN-TABLES-BENCH MORSEL-BENCH VECTOR-BENCH POOL-BENCH
+#      SNAPSHOT-BENCH
 
 # shellcheck disable=SC2034 # the names are for those who source this
 munmap=$1
@@ -24,6 +25,7 @@ own_tables=${15}
 morsel=${16}
 vector=${17}
 pool=${18}
+snapshot=${19}
 n=0
 bad=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/test-programs-XXXXXX")

@@ -8,8 +8,9 @@ idle-cost checks that a kernel that has FPR compiled in, but unused, is as fast 
 beside-cost that a program is as fast beside one that uses FPR as beside one that does not.
 sharers-cost counts what page tables of each CPU's own cost that CPU, morsels what morsels take
 beside other shared memory. morsel-shootdowns counts who is interrupted when scattered pages of a
-morsel are taken, morsel-pool compares a buffer pool that evicts lazily with others, postgres says
-what one set of page tables for shared buffers is worth.
+morsel are taken, morsel-pool compares a buffer pool that evicts lazily with others,
+morsel-snapshots copies of a morsel with fork(), postgres says what one set of page tables for
+shared buffers is worth.
 bound checks for how long what a lazy process unmaps can be used, and how much memory waits.
 report shows results again; keep makes them small enough for the repository.
 
@@ -34,6 +35,7 @@ from ceasefire.bench.verbs import (
     run,
     sharers,
     show,
+    snapshots,
     vectors,
 )
 
@@ -97,6 +99,11 @@ KINDS = {
         pool.add_arguments,
         pool.main,
         "a buffer pool that evicts, lazily and otherwise",
+    ),
+    "morsel-snapshots": Kind(
+        snapshots.add_arguments,
+        snapshots.main,
+        "snapshots of a table that is written to: copies of a morsel, and fork()",
     ),
     "postgres": Kind(
         postgres.add_arguments,
