@@ -22,7 +22,8 @@ static const struct message {
 	  "this kernel has no morsels: boot one with the patch of ceasefire and CONFIG_CEASEFIRE_MORSEL, "
 	  "and see what `ceasefire doctor` says" },
 	{ BIT(CREATE) | BIT(COPY), EPERM,
-	  "the administrator does not allow morsels: see /sys/kernel/mm/ceasefire/morsel/enabled" },
+	  "the administrator does not allow morsels, or pages of 1 GiB, which need CAP_IPC_LOCK: see "
+	  "/sys/kernel/mm/ceasefire/morsel/enabled" },
 	{ BIT(CREATE), EINVAL,
 	  "there is no such unit or page, or the name is too long: take units of 2 MiB, 1 GiB or 512 GiB, "
 	  "pages of 4 KiB, or 2 MiB or 1 GiB in larger units, an address that is a multiple of the unit, and a "

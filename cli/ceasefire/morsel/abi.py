@@ -40,7 +40,10 @@ UNITS = (2 << 20, 1 << 30, 512 << 30)
 PAGES = (_PAGE, 2 << 20, 1 << 30)
 
 _WORDS = {
-    errno.EPERM: "it is not allowed: the descriptor only reads, or morsels are switched off",
+    errno.EPERM: (
+        "it is not allowed: the descriptor only reads, morsels are switched off, or pages of 1G "
+        "are asked for without CAP_IPC_LOCK"
+    ),
     errno.EINVAL: "it is no morsel, a range is behind its end, or it does not allow --lazy",
     errno.EBUSY: "a process has it mapped: --force takes it away, and whoever uses it gets SIGBUS",
     errno.ENODEV: "it was destroyed",

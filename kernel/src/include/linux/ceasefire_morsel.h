@@ -56,6 +56,14 @@ static inline bool morsel_hides(const struct vm_area_struct *vma)
 	return vma_is_morsel(vma) && __morsel_hides(vma);
 }
 
+bool __morsel_stays(void);
+
+/* MADV_COLD, FOLL_SPLIT_PMD: both split what is one page for all who map it (M6). */
+static inline bool morsel_stays(const struct vm_area_struct *vma)
+{
+	return vma_is_morsel(vma) && __morsel_stays();
+}
+
 bool __morsel_has_no_tables(const struct vm_area_struct *vma);
 
 /* walk_pud_range(): is what is there not for it? */
@@ -87,6 +95,7 @@ static inline bool ceasefire_table_is_linked(pud_t pud)
 #define morsel_create(name, flags) (-EINVAL)
 #define morsel_hides(vma) false
 #define morsel_has_no_tables(vma) false
+#define morsel_stays(vma) false
 #define morsel_memory_failure(page, pfn, flags, kill) false
 #define ceasefire_has_tables(file) false
 #define ceasefire_table_is_linked(pud) false

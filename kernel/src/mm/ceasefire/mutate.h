@@ -211,6 +211,8 @@
 	M(morsel_huge_loose)	\
 	M(morsel_huge_pinned)	\
 	M(morsel_lost_unseen)	\
+	M(morsel_fill_beside)	\
+	M(morsel_splits)	\
 	M(morsel_upper_stays)	\
 	M(morsel_walked)	\
 	M(morsel_break_stays)	\

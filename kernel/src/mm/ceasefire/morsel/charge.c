@@ -157,6 +157,12 @@ void morsel_count(struct morsel *m, pg_data_t *node, long nr)
 	mod_node_page_state(node, NR_MORSEL_PAGES, nr);
 }
 
+static bool morsel_is_poisoned(struct folio *folio)
+{
+	return folio_test_large(folio) ? folio_test_has_hwpoisoned(folio) :
+					 folio_test_hwpoison(folio);
+}
+
 /**
  * morsel_page_leave() - a page is no page of the object any more
  * @m: the morsel
@@ -174,7 +180,7 @@ void morsel_page_leave(struct morsel *m, struct page *page)
 	page->mapping = NULL;
 	folio_unlock(folio);
 	/* One that is broken is never free again: nobody has to pay for it for ever. */
-	moved = !PageHWPoison(page) && morsel_charge_moves(m, page);
+	moved = !morsel_is_poisoned(folio) && morsel_charge_moves(m, page);
 	if (moved)
 		atomic_long_sub(nr, &morsel_used);
 	else

@@ -22,8 +22,9 @@
  *
  * Generic code splits a huge entry before it looks at single pages, and for a file that means to
  * clear it (M6). No such walk comes to a morsel: those of THP ask vm_flags for VM_SPECIAL, which
- * has VM_DONTEXPAND; uprobes want executable mappings; mprotect(), mremap(), munmap() and NUMA
- * hints have hooks; and a folio that has a reference of ours is not split.
+ * has VM_DONTEXPAND; uprobes want executable mappings; mprotect(), mremap(), munmap(), NUMA
+ * hints, MADV_COLD and GUP that splits have hooks. A folio is split only if it has as many
+ * references as the page cache would have; that is no protection, as pins are references, too.
  *
  * A page that was broken has no entry: generic code knows no entry of that size that is not
  * present and leads nowhere. It is in @lost, which is changed under the lock of its table, so
@@ -33,6 +34,7 @@
  *
  * Locks: one table's for @lost. Callers: memory.c, tree.c, prune.c, clean.c, poison.c.
  */
+#include <linux/cpuset.h>
 #include <linux/gfp.h>
 #include <linux/highmem.h>
 #include <linux/list.h>
@@ -62,7 +64,8 @@ static struct page *morsel_huge_new(unsigned int order)
 
 	if (order <= MAX_PAGE_ORDER)
 		return alloc_pages(gfp | __GFP_ZERO, order);
-	folio = folio_alloc_gigantic(order, gfp | __GFP_COMP, numa_mem_id(), NULL);
+	folio = folio_alloc_gigantic(order, gfp | __GFP_COMP, numa_mem_id(),
+				     &cpuset_current_mems_allowed);
 	if (!folio)
 		return NULL;
 	for (i = 0; i < 1UL << order; i++) {

@@ -203,7 +203,7 @@ bool morsel_lazy_depopulate(struct morsel *m, const struct morsel_range *ranges,
 	for (i = 0; i < nr && !fatal_signal_pending(current); i++) {
 		u64 start = ranges[i].offset, end = start + ranges[i].length;
 
-		if (morsel_whole_pages(m, &start, &end))
+		if (morsel_whole_pages(m, &start, &end, true))
 			morsel_give_up_range(m, start, end, &g);
 	}
 	morsel_pool_add(m, &g.pages, g.nr);

@@ -329,6 +329,15 @@ bool __morsel_hides(const struct vm_area_struct *vma)
 }
 
 /**
+ * __morsel_stays() - is what a morsel has not for who wants to split or age it?
+ */
+bool __morsel_stays(void)
+{
+	CF_MUTATION(morsel_splits, return false);
+	return true;
+}
+
+/**
  * __morsel_has_no_tables() - are its pages where walks of page tables know no entries of ours?
  * @vma: the mapping of a morsel
  */

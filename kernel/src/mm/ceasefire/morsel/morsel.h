@@ -72,8 +72,8 @@
  *    copied, so the copy is what it was at one moment. Nobody writes to what somebody had a
  *    reference to when a morsel gave it up.
  *
- * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, that of steal.c, of a
- * family, @finishing, @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table,
+ * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, @filling, that of steal.c,
+ * of a family, @finishing, @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table,
  * @pool_lock, that of family.c. Locks of two tables are never held at once.
  */
 #ifndef _MM_CEASEFIRE_MORSEL_H
@@ -166,6 +166,8 @@ struct morsel {
 	unsigned int		level;
 	/* Of tables that have entries of pages: 1; 2 or 3 with huge ones. Set before @level. */
 	unsigned int		base;
+	/* By who makes a huge page. */
+	struct mutex		filling;
 	/* Huge pages that were broken, by their number in the object; see huge.c. */
 	struct xarray		lost;
 	/* A page was broken, ever: populating takes the way that says so. */
@@ -452,7 +454,8 @@ int morsel_populate_page(struct morsel *m, u64 offset);
 int morsel_populate(struct morsel *m, u64 start, u64 end);
 
 /* prune.c */
-bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end);
+void morsel_zero(struct morsel *m, u64 start, u64 end);
+bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end, bool zero);
 u64 morsel_end(struct morsel *m);
 int morsel_own_ends(struct morsel *m, const struct morsel_range *range);
 int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,

@@ -83,6 +83,7 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	m->level = 0;
 	m->base = 1;
 	xa_init(&m->lost);
+	mutex_init(&m->filling);
 	m->broken = false;
 	m->counted = false;
 	m->address = 0;
@@ -266,8 +267,8 @@ int morsel_allowed(void)
  * @flags: MFD_*; MFD_HUGE_2MB and MFD_HUGE_1GB say how large its pages are
  *
  * Return: a descriptor; -EINVAL: unknown flags, or no such pages; -EOPNOTSUPP: not on Xen PV, or
- * pages that the processor does not have; -EPERM: root does not allow it; -ENOMEM, -EFAULT,
- * -EMFILE.
+ * pages that the processor does not have; -EPERM: root does not allow it, or not pages of 1 GiB;
+ * -ENOMEM, -EFAULT, -EMFILE.
  */
 int morsel_create(const char __user *uname, unsigned int flags)
 {

@@ -62,6 +62,8 @@ struct morsel_broken {
 	u64			offset;
 	/* It was marked before. */
 	bool			again;
+	/* It is a part of a huge page of an object that is about to go. */
+	bool			going;
 	/* What an entry leads to. */
 	struct page		*page;
 	/* An entry led to it, which was the last one. */
@@ -82,14 +84,18 @@ static void morsel_find_owner(struct page *broken, struct morsel_broken *b)
 	if (!morsel_may_own(page))
 		return;
 	b->sb = morsel_get_super(page->mapping->host->i_sb);
-	if (IS_ERR(b->sb)) {
+	if (IS_ERR(b->sb))
 		b->sb = NULL;
-		return;
-	}
-	b->inode = igrab(page->mapping->host);
+	else
+		b->inode = igrab(page->mapping->host);
 	b->offset = (u64)page->index << PAGE_SHIFT;
-	if (b->inode)
-		b->again = TestSetPageHWPoison(broken);
+	/* The allocator looks at the first part only: our reference keeps the page from it. */
+	b->going = !b->inode && PageHead(page);
+	if (!b->inode && !b->going)
+		return;
+	b->again = TestSetPageHWPoison(broken);
+	if (PageHead(page))
+		folio_set_has_hwpoisoned(page_folio(page));
 }
 
 /* Not under the folio's lock, which the end of the object takes. */
@@ -213,10 +219,12 @@ bool morsel_memory_failure(struct page *page, unsigned long pfn, int flags,
 	morsel_find_owner(page, &b);
 	folio_unlock(folio);
 	if (!b.inode || b.again) {
+		bool kept = b.going && !b.again;
+
 		morsel_put_owner(&b);
-		if (!counted)
+		if (!kept && !counted)
 			put_page(page);
-		return false;
+		return kept;
 	}
 	morsel_clean_pause();
 	morsel_family_each(morsel_of(b.inode), morsel_break_for, &b);

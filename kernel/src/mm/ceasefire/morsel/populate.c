@@ -48,6 +48,30 @@ static int morsel_fill_hole(struct morsel *m, u64 offset, unsigned int nr)
 	return morsel_install(m, offset, page, 1U << order);
 }
 
+/*
+ * One at a time: a huge page takes long to make, and there may be memory for one and not for two, so
+ * that who comes second would fail although there is one.
+ */
+static int morsel_fill_huge(struct morsel *m, u64 offset)
+{
+	int err = mutex_lock_killable(&m->filling);
+
+	if (err)
+		return err;
+	CF_MUTATION_IF(morsel_fill_beside, true, mutex_unlock(&m->filling);
+		       return morsel_fill_hole(m, offset, 1));
+	if (!morsel_look(m, offset))
+		err = morsel_fill_hole(m, offset, 1);
+	mutex_unlock(&m->filling);
+	return err;
+}
+
+static int morsel_fill(struct morsel *m, u64 offset, unsigned int nr)
+{
+	return morsel_is_huge(m) ? morsel_fill_huge(m, offset) :
+				   morsel_fill_hole(m, offset, nr);
+}
+
 /* What waits to be freed is paid for, and need not wait (M9). */
 static bool morsel_can_make_room(struct morsel *m)
 {
@@ -67,15 +91,15 @@ static int morsel_populate_hole(struct morsel *m, u64 offset, unsigned int nr)
 {
 	/* Before: what is freed meanwhile has made room. */
 	bool waits = morsel_can_make_room(m);
-	int err = morsel_fill_hole(m, offset, nr);
+	int err = morsel_fill(m, offset, nr);
 
 	while (err == -EDQUOT && waits && !fatal_signal_pending(current)) {
 		waits = morsel_free_some(m);
-		err = morsel_fill_hole(m, offset, nr);
+		err = morsel_fill(m, offset, nr);
 	}
 	if (err == -EDQUOT && morsel_pool_makes_room(m)) {
 		morsel_pool_empty(m);
-		err = morsel_fill_hole(m, offset, nr);
+		err = morsel_fill(m, offset, nr);
 	}
 	if (err == -EBUSY) {
 		morsel_epoch_wait(m);

@@ -5,7 +5,7 @@
  *
  * Of each range the highest entries are cut that lead to nothing else: those of tables of
  * pages, and at the ends those of single pages. Roots and the tables above those of pages
- * stay, which is 4 KiB for a GiB at most. What is left of a page at the ends is zeroed.
+ * stay, which is 4 KiB for a GiB at most. What is left of a page at the ends is zeroed, before.
  *
  * Huge pages are cut one by one; what is left of one at the ends is zeroed as well.
  *
@@ -189,8 +189,13 @@ static void morsel_cut(struct morsel *m, u64 start, u64 end,
 	}
 }
 
-/* A part of a page. */
-static void morsel_zero(struct morsel *m, u64 start, u64 end)
+/**
+ * morsel_zero() - a part of a page
+ * @m: the morsel
+ * @start: first byte
+ * @end: behind the last one
+ */
+void morsel_zero(struct morsel *m, u64 start, u64 end)
 {
 	u64 next;
 
@@ -208,14 +213,15 @@ static void morsel_zero(struct morsel *m, u64 start, u64 end)
 }
 
 /**
- * morsel_whole_pages() - the whole pages of a range, after its ends were zeroed
+ * morsel_whole_pages() - the whole pages of a range
  * @m: the morsel
  * @start: first byte; set to the first page
  * @end: behind the last byte; set to the end of the last page
+ * @zero: and zero what is left of others at its ends
  *
  * Return: false: there are none.
  */
-bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end)
+bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end, bool zero)
 {
 	u64 first = morsel_page_end(m, *start);
 	u64 last = morsel_page_start(m, *end);
@@ -224,12 +230,13 @@ bool morsel_whole_pages(struct morsel *m, u64 *start, u64 *end)
 	if (*end == i_size_read(&m->inode))
 		last = morsel_page_end(m, *end);
 	if (first > last) {
-		morsel_zero(m, *start, *end);
+		if (zero)
+			morsel_zero(m, *start, *end);
 		return false;
 	}
-	if (*start < first)
+	if (zero && *start < first)
 		morsel_zero(m, *start, first);
-	if (last < *end)
+	if (zero && last < *end)
 		morsel_zero(m, last, *end);
 	*start = first;
 	*end = last;
@@ -293,7 +300,7 @@ static void morsel_cut_range(struct morsel *m, const struct morsel_range *range,
 {
 	u64 start = range->offset, end = range->offset + range->length;
 
-	if (!morsel_whole_pages(m, &start, &end))
+	if (!morsel_whole_pages(m, &start, &end, false))
 		return;
 	if (end >= i_size_read(&m->inode))
 		end = max(end, morsel_end(m));
@@ -336,6 +343,12 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 		err = morsel_own_ends(m, &ranges[i]);
 		if (err)
 			return err;
+	}
+	/* It may be much, and nobody has to wait for it. */
+	for (i = 0; i < nr; i++) {
+		u64 from = ranges[i].offset, to = from + ranges[i].length;
+
+		morsel_whole_pages(m, &from, &to, true);
 	}
 	morsel_epoch_settle(m);
 	morsel_flush_begin(m, start, end);

@@ -11,6 +11,7 @@
  *
  * Locks: the inode's. Callers: file.c, object.c.
  */
+#include <linux/capability.h>
 #include <linux/cpufeature.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -22,8 +23,10 @@
  * @m: the morsel, which has no layout
  * @bytes: 4 KiB, 2 MiB or 1 GiB
  *
+ * One of 1 GiB makes others move out of the way: it is for those who may lock memory.
+ *
  * Return: 0; -EINVAL: there are no such pages; -EOPNOTSUPP: not on this machine, or not in this
- * kernel.
+ * kernel; -EPERM: 1 GiB without CAP_IPC_LOCK.
  */
 int morsel_set_base(struct morsel *m, u64 bytes)
 {
@@ -40,6 +43,8 @@ int morsel_set_base(struct morsel *m, u64 bytes)
 	if (base > 2 && (!IS_ENABLED(CONFIG_CONTIG_ALLOC) ||
 			 !cpu_feature_enabled(X86_FEATURE_GBPAGES)))
 		return -EOPNOTSUPP;
+	if (base > 2 && !capable(CAP_IPC_LOCK))
+		return -EPERM;
 	m->base = base;
 	return 0;
 }
@@ -64,7 +69,8 @@ static int morsel_set_unit(struct morsel *m, u64 unit)
  * @g: the layout; without a size of pages they are as before
  *
  * Return: 0; -EBUSY: it has a layout; -ENODEV: it was destroyed; -EINVAL: there is no such unit, or
- * no such pages; -EOPNOTSUPP: not yet, not on this machine, or not together.
+ * no such pages; -EOPNOTSUPP: not yet, not on this machine, or not together; -EPERM as of
+ * morsel_set_base().
  */
 int morsel_set_geometry(struct morsel *m, const struct morsel_geometry *g)
 {
@@ -140,6 +146,9 @@ int morsel_set_size(struct morsel *m, u64 size)
 	}
 	if (morsel_is_too_large(size, m->level))
 		return -EFBIG;
+	/* What mappings have written behind the end is no part of it, and may be much. */
+	if (morsel_is_huge(m))
+		morsel_zero(m, old, min(size, morsel_page_end(m, old)));
 	i_size_write(&m->inode, size);
 	morsel_steal_begin(m);
 	return 0;

@@ -18,8 +18,8 @@
  * anybody who knows the copies. Where the rights of a mapping are further above, the CPU
  * is unconfined: a copy has all rights there.
  *
- * An entry of 1 GiB is one of hugetlb, whose changes all come by sharers_withdraw(). A
- * CPU that finds another one, of a device, is unconfined.
+ * An entry of 1 GiB is one of hugetlb or of a morsel, whose changes all come by
+ * sharers_withdraw(). A CPU that finds another one, of a device, is unconfined.
  *
  * Locks: none; interrupts are off. Callers: fault.c, withdraw.c.
  */

@@ -31,6 +31,7 @@
 #include "peer.h"
 #include "regions.h"
 #include "stranger.h"
+#include "worker.h"
 
 #define OWN	WORD(0x5a)
 #define OTHER	WORD(0x33)
@@ -181,6 +182,12 @@ static void ends(void)
 	ENSURE(probe_read(p + 4 * UNIT) == FAULTED, "far behind the end");
 	MUST(ftruncate(fd, (off_t)GIB));
 	ENSURE(is_all(p + 3 * UNIT + UNIT / 2, UNIT / 2, 0), "what was cut off");
+	/* What is written behind the end, in the last page, is no part of what comes there. */
+	MUST(ftruncate(fd, (off_t)(3 * UNIT + 10)));
+	p[3 * UNIT + 11] = 7;
+	p[3 * UNIT + UNIT - 1] = 7;
+	MUST(ftruncate(fd, (off_t)GIB));
+	ENSURE(is_all(p + 3 * UNIT + 10, UNIT - 10, 0), "what was behind the end");
 	ENSURE(!probe_read(p + 4 * UNIT), "what was cut off");
 	MUST(ftruncate(fd, 0));
 	ENSURE(!morsel_stat(fd).pages, "%llu pages",
@@ -419,6 +426,37 @@ static void walked(void)
 	       (unsigned long long)morsel_stat(fd).pages);
 }
 
+/* As many references as one of the page cache would have, and one more. */
+#define PINS	511
+
+/* Nobody splits it, however many parts of it are pinned. */
+static void split(void)
+{
+	int fd = make(GIB), ends[2][2], i;
+	char *p = morsel_map(fd, GIB, BOTH);
+	struct iovec parts[PINS];
+
+	morsel_fill(p, 2 * PARTS, OWN);
+	for (i = 0; i < PINS; i++)
+		parts[i] = (struct iovec){ p + (size_t)i * PAGE, PAGE };
+	for (i = 0; i < 2; i++) {
+		size_t first = (size_t)i * 256, count = i ? PINS - 256 : 256;
+
+		MUST(pipe(ends[i]));
+		MUST(fcntl(ends[i][1], F_SETPIPE_SZ, MIB));
+		ENSURE(vmsplice(ends[i][1], parts + first, count, 0) == (long)(count * PAGE),
+		       "vmsplice: %m");
+	}
+	MUST(madvise(p, PAGE, MADV_COLD));
+	MUST(madvise(p, PAGE, MADV_PAGEOUT));
+	ENSURE(morsel_count(p, 2 * PARTS, OWN) == 2 * PARTS, "it was split");
+	for (i = 0; i < 2; i++) {
+		close(ends[i][0]);
+		close(ends[i][1]);
+	}
+	ENSURE(morsel_count(p, 2 * PARTS, OWN) == 2 * PARTS, "it was freed");
+}
+
 /* Both see the same word of a part, by two mappings. */
 static void futexes(void)
 {
@@ -570,6 +608,7 @@ struct hmm_dmirror_cmd {
 
 #define HMM_DMIRROR_READ	_IOWR('H', 0x00, struct hmm_dmirror_cmd)
 #define HMM_DMIRROR_WRITE	_IOWR('H', 0x01, struct hmm_dmirror_cmd)
+#define HMM_DMIRROR_EXCLUSIVE	_IOWR('H', 0x05, struct hmm_dmirror_cmd)
 
 /* A device with tables of its own hears of what is taken away, and has no more rights. */
 static void mirrored(void)
@@ -601,6 +640,61 @@ static void mirrored(void)
 	ENSURE(ioctl(device, HMM_DMIRROR_WRITE, &cmd), "a device may write");
 	ENSURE(morsel_count(p + UNIT, PARTS, OWN) == PARTS, "other data");
 	close(device);
+}
+
+/* Nor has it one for itself, for which others would have to lose theirs. */
+static void exclusive(void)
+{
+	static uint64_t words[PAGES * PAGE / 8];
+	int device = open("/dev/hmm_dmirror0", O_RDWR | O_CLOEXEC), fd;
+	struct hmm_dmirror_cmd cmd = { .ptr = (uintptr_t)words, .npages = PAGES };
+	char *p;
+
+	if (device < 0)
+		ktap_skip("no /dev/hmm_dmirror0: boot the debug kernel");
+	fd = make(GIB);
+	p = morsel_map(fd, GIB, BOTH);
+	morsel_fill(p, PARTS, OWN);
+	cmd.addr = (uintptr_t)p + 4 * PAGE;
+	ENSURE(ioctl(device, HMM_DMIRROR_EXCLUSIVE, &cmd), "it has one");
+	ENSURE(morsel_count(p, PARTS, OWN) == PARTS, "it was split");
+	close(device);
+}
+
+static char *wanted;
+static bool got;
+
+static void touch(void *unused)
+{
+	(void)unused;
+	got = probe_write(wanted, OWN);
+}
+
+/* Where there is memory for one, all who come at the same time find it. */
+static void last_one(void)
+{
+	struct worker other;
+	int fd, i;
+	char *p;
+
+	need_cpus(2);
+	pin_to_cpu(0);
+	fd = make(GIB);
+	p = morsel_map(fd, GIB, BOTH);
+	ENSURE(!morsel_populate(fd, 0, UNIT) && !probe_read(p), "populate");
+	worker_start(&other, 1, NULL);
+	morsel_set("limit", morsel_sysfs("pages") + PARTS / 2);
+	wanted = p;
+	for (i = 0; i < 50; i++) {
+		bool here;
+
+		ENSURE(!morsel_depopulate(fd, 0, UNIT), "depopulate");
+		worker_begin(&other, touch, NULL);
+		here = probe_write(p + PAGE, OWN);
+		worker_end(&other);
+		ENSURE(here && got, "round %d: %s finds no memory", i,
+		       here ? "the other one" : "this one");
+	}
 }
 
 /* CPUs with upper tables of their own. */
@@ -657,11 +751,14 @@ int main(int argc, char **argv)
 		{ "pinned", pinned, 0 },
 		{ "direct_io", direct_io, 0 },
 		{ "walked", walked, 0 },
+		{ "split", split, 0 },
 		{ "futexes", futexes, 0 },
 		{ "broken", broken, 0 },
 		{ "limits", limits, 0 },
 		{ "left", left, 0 },
 		{ "mirrored", mirrored, 0 },
+		{ "exclusive", exclusive, 0 },
+		{ "last_one", last_one, 0 },
 		{ "sharers", sharers, 0 },
 		{ "destroyed", destroyed, 0 },
 	};
