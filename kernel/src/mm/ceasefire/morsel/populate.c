@@ -48,18 +48,25 @@ static int morsel_fill_hole(struct morsel *m, u64 offset, unsigned int nr)
 	return morsel_install(m, offset, page, 1U << order);
 }
 
+static bool morsel_fills_alone(void)
+{
+	CF_MUTATION(morsel_fill_beside, return false);
+	return true;
+}
+
 /*
- * One at a time: a huge page takes long to make, and there may be memory for one and not for two, so
- * that who comes second would fail although there is one.
+ * One at a time: a huge page takes long to make, and there may be memory for one and not for two,
+ * so that who comes second would fail although there is one.
  */
 static int morsel_fill_huge(struct morsel *m, u64 offset)
 {
-	int err = mutex_lock_killable(&m->filling);
+	int err;
 
+	if (!morsel_fills_alone())
+		return morsel_fill_hole(m, offset, 1);
+	err = mutex_lock_killable(&m->filling);
 	if (err)
 		return err;
-	CF_MUTATION_IF(morsel_fill_beside, true, mutex_unlock(&m->filling);
-		       return morsel_fill_hole(m, offset, 1));
 	if (!morsel_look(m, offset))
 		err = morsel_fill_hole(m, offset, 1);
 	mutex_unlock(&m->filling);

@@ -430,7 +430,7 @@ static void walked(void)
 #define PINS	511
 
 /* Nobody splits it, however many parts of it are pinned. */
-static void split(void)
+static void stays_whole(void)
 {
 	int fd = make(GIB), ends[2][2], i;
 	char *p = morsel_map(fd, GIB, BOTH);
@@ -751,7 +751,7 @@ int main(int argc, char **argv)
 		{ "pinned", pinned, 0 },
 		{ "direct_io", direct_io, 0 },
 		{ "walked", walked, 0 },
-		{ "split", split, 0 },
+		{ "split", stays_whole, 0 },
 		{ "futexes", futexes, 0 },
 		{ "broken", broken, 0 },
 		{ "limits", limits, 0 },
