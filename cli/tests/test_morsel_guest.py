@@ -112,7 +112,7 @@ def test_a_copy_is_what_there_was(lines: list[str]) -> None:
     assert "copied 0" in lines and f"copy 600 {4 << 20}" in lines
     assert named["name"] == "/run/morsels/pool.before" and not named["memory"]
     assert "something with this name" in lines[lines.index("copied again 1") - 1]
-    assert "allows --lazy cannot be copied" in lines[lines.index("copy lazy 1") - 1]
+    assert "only those with pages of 4K and without --lazy" in lines[lines.index("copy lazy 1") - 1]
     assert "different file systems" in lines[lines.index("other place 1") - 1]
 
 
