@@ -53,6 +53,8 @@ def print_rows(rows: Sequence[Row]) -> None:
     """Print all cases."""
     cells = [
         [row.case, f"{row.size:,}", row.mode, f"{row.cost:,.0f}", f"{row.spread:.1f} %"]
+        if row.cost
+        else [row.case, f"{row.size:,}", row.mode, "less than a wait", ""]
         for row in rows
     ]
     columns = ("case", "bytes", "memory", "instructions", "spread")

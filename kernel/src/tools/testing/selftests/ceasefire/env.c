@@ -40,6 +40,16 @@ static ssize_t read_text(const char *path, char *text, size_t size)
 	return n < 0 ? -1 : (ssize_t)done;
 }
 
+void read_whole(const char *path)
+{
+	int fd = (int)MUST(open(path, O_RDONLY | O_CLOEXEC));
+	char bytes[PAGE];
+
+	while (MUST(read(fd, bytes, sizeof(bytes))))
+		;
+	close(fd);
+}
+
 bool write_text(const char *path, const char *text)
 {
 	ssize_t n, length = (ssize_t)strlen(text);

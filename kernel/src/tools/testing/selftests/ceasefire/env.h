@@ -113,6 +113,8 @@ void fpr_first_generation(unsigned long generation);
 
 /* A number in any file; -1 when there is none. */
 long read_number(const char *path);
+/* Read all of a file, and forget it; fails the case. */
+void read_whole(const char *path);
 /* False with errno set when the file cannot be written. */
 bool write_text(const char *path, const char *text);
 

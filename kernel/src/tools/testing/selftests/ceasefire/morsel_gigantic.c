@@ -23,6 +23,7 @@
 #include "file.h"
 #include "ktap.h"
 #include "map.h"
+#include "mirror.h"
 #include "morsels.h"
 #include "peer.h"
 #include "regions.h"
@@ -195,16 +196,6 @@ static void direct_io(void)
 	       "pwrite: %m");
 }
 
-static void read_all(const char *path)
-{
-	int fd = (int)MUST(open(path, O_RDONLY | O_CLOEXEC));
-	char bytes[PAGE];
-
-	while (MUST(read(fd, bytes, sizeof(bytes))))
-		;
-	close(fd);
-}
-
 /* Whoever walks tables finds nothing there, and changes nothing. */
 static void walked(void)
 {
@@ -219,8 +210,8 @@ static void walked(void)
 	ENSURE(pread(map, entries, sizeof(entries), (off_t)((uintptr_t)(p + EDGE) / PAGE * 8)) ==
 	       sizeof(entries) && !(entries[0] >> 63) && !(entries[PAGES - 1] >> 63),
 	       "pagemap has something else");
-	read_all("/proc/self/smaps");
-	read_all("/proc/self/numa_maps");
+	read_whole("/proc/self/smaps");
+	read_whole("/proc/self/numa_maps");
 	MUST(mincore(p + EDGE, PAGES * PAGE, here));
 	MUST(madvise(p, 2 * GIB, MADV_COLD));
 	MUST(madvise(p, 2 * GIB, MADV_PAGEOUT));
@@ -276,22 +267,17 @@ static void broken(void)
 /* A device with tables of its own has nothing to look at. */
 static void mirrored(void)
 {
-	struct hmm_dmirror_cmd {
-		uint64_t addr, ptr, npages, cpages, faults;
-	} cmd = { .npages = 1 };
-	int device = open("/dev/hmm_dmirror0", O_RDWR | O_CLOEXEC), fd;
+	struct hmm_dmirror_cmd cmd = { .npages = 1 };
+	int device = mirror_open(), fd;
 	uint64_t word[PAGE / 8];
 	char *p;
 
-	if (device < 0)
-		ktap_skip("no /dev/hmm_dmirror0: boot the debug kernel");
 	fd = make();
 	p = morsel_map(fd, ALL, BOTH);
 	morsel_fill(p, PAGES, OWN);
 	cmd.addr = (uintptr_t)p;
 	cmd.ptr = (uintptr_t)word;
-	ENSURE(ioctl(device, _IOWR('H', 0x00, struct hmm_dmirror_cmd), &cmd),
-	       "it may look");
+	ENSURE(ioctl(device, HMM_DMIRROR_READ, &cmd), "it may look");
 	ENSURE(morsel_count(p, PAGES, OWN) == PAGES, "other data");
 	close(device);
 }

@@ -19,6 +19,7 @@
 
 #include "checker.h"
 #include "ktap.h"
+#include "mirror.h"
 #include "morsels.h"
 #include "peer.h"
 #include "stranger.h"
@@ -449,32 +450,23 @@ static void epoch_ends(void)
 	checker_allow(p, 1);
 }
 
-/* As lib/test_hmm_uapi.h has it. */
-struct mirror {
-	uint64_t addr, ptr, npages, cpages, faults;
-};
-
-#define MIRROR_READ	_IOWR('H', 0x00, struct mirror)
-
 /* A device that mirrors the mapping hears of it. */
 static void mirrored(void)
 {
-	int device = open("/dev/hmm_dmirror0", O_RDWR | O_CLOEXEC);
+	int device = mirror_open();
 	int fd = morsel_make_lazy(GIB, GIB);
 	static uint64_t words[PAGE / 8];
 	char *p = morsel_map(fd, GIB, BOTH);
-	struct mirror m = { (uintptr_t)p, (uintptr_t)words, 1, 0, 0 };
+	struct hmm_dmirror_cmd m = { (uintptr_t)p, (uintptr_t)words, 1, 0, 0 };
 
-	if (device < 0)
-		ktap_skip("no /dev/hmm_dmirror0: boot the debug kernel");
 	morsel_fill(p, 1, OWN);
-	MUST(ioctl(device, MIRROR_READ, &m));
+	MUST(ioctl(device, HMM_DMIRROR_READ, &m));
 	ENSURE(words[0] == OWN, "it reads something else");
 	morsel_set("lazy_limit", 1);
 	ENSURE(!morsel_give_up(fd, 0, PAGE), "give up");
 	put(fd, ELSEWHERE, 1, ALIEN);
 	put(fd, 0, 1, OTHER);
-	MUST(ioctl(device, MIRROR_READ, &m));
+	MUST(ioctl(device, HMM_DMIRROR_READ, &m));
 	ENSURE(words[0] == OTHER, "it reads %llx", (unsigned long long)words[0]);
 	close(device);
 }

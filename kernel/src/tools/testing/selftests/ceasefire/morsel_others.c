@@ -26,6 +26,7 @@
 #include "file.h"
 #include "ktap.h"
 #include "map.h"
+#include "mirror.h"
 #include "morsels.h"
 #include "peer.h"
 #include "regions.h"
@@ -39,14 +40,6 @@
 #ifndef SYS_process_mrelease
 #define SYS_process_mrelease	448
 #endif
-
-/* As lib/test_hmm_uapi.h has it. */
-struct hmm_dmirror_cmd {
-	uint64_t addr, ptr, npages, cpages, faults;
-};
-
-#define HMM_DMIRROR_READ	_IOWR('H', 0x00, struct hmm_dmirror_cmd)
-#define HMM_DMIRROR_WRITE	_IOWR('H', 0x01, struct hmm_dmirror_cmd)
 
 static const size_t units[] = { UNIT, GIB, 512 * GIB };
 #define UNITS	3
@@ -221,15 +214,6 @@ static void reaped(void)
 
 static uint64_t words[PAGES * PAGE / 8];
 
-static int open_device(void)
-{
-	int device = open("/dev/hmm_dmirror0", O_RDWR | O_CLOEXEC);
-
-	if (device < 0)
-		ktap_skip("no /dev/hmm_dmirror0: boot the debug kernel");
-	return device;
-}
-
 static struct hmm_dmirror_cmd command(const char *p)
 {
 	return (struct hmm_dmirror_cmd) {
@@ -240,7 +224,7 @@ static struct hmm_dmirror_cmd command(const char *p)
 /* A device with tables of its own hears of what is taken away. */
 static void mirrored(void)
 {
-	int device = open_device(), fd = morsel_make_of(GIB, GIB);
+	int device = mirror_open(), fd = morsel_make_of(GIB, GIB);
 	char *p = morsel_map(fd, GIB, BOTH);
 	struct hmm_dmirror_cmd cmd = command(p);
 
@@ -262,7 +246,7 @@ static void mirrored_read_only(void)
 	size_t i;
 
 	for (i = 0; i < UNITS; i++) {
-		int device = open_device(), fd = morsel_make_of(units[i], units[i]);
+		int device = mirror_open(), fd = morsel_make_of(units[i], units[i]);
 		char *p = morsel_map(fd, units[i], BOTH), *q;
 		struct hmm_dmirror_cmd cmd;
 
