@@ -26,6 +26,7 @@ morsel=${16}
 vector=${17}
 pool=${18}
 snapshot=${19}
+spread=${20}
 n=0
 bad=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/test-programs-XXXXXX")

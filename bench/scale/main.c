@@ -67,6 +67,8 @@ static void print_json(const struct options *options, const struct sample *sampl
 	json_unsigned(&json, "peer_checks", sample->peer_checks);
 	json_unsigned(&json, "wrong", sample->wrong);
 	json_unsigned(&json, "ns", sample->ns);
+	if (options->bystander)
+		latency_json(&json, &sample->pieces);
 	counters_json(&json, &sample->counters);
 	json_end(&json);
 }
@@ -87,6 +89,9 @@ static void print_text(const struct options *options, const struct sample *sampl
 	if (sample->peer_checks)
 		printf("  %" PRIu64 " reads checked by peers",
 		       sample->peer_checks);
+	if (options->bystander)
+		printf("  a bystander's %" PRIu64 " pieces: 99.9 %% below %" PRIu64 " ns",
+		       sample->pieces.count, latency_quantile(&sample->pieces, 0.999));
 	printf("\n");
 	fflush(stdout);
 }

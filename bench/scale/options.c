@@ -61,6 +61,9 @@ void options_parse(struct options *o, int argc, char **argv)
 		CALL("place", "PLACE", &o->apart, read_place,
 		     "own_*: near: where mmap() puts them, or apart: in areas of 4 MiB\n"
 		     "(near)"),
+		FLAG("bystander", &o->bystander,
+		     "the last thread takes no part: it computes, and how long each piece\n"
+		     "takes is printed"),
 		MODES(&o->modes),
 		NUMBER("rounds", "N", &o->rounds, 1, 100000, "of all modes (3)"),
 		DURATION("seconds", &o->seconds, "length of a sample (2)"),
@@ -91,6 +94,8 @@ void options_parse(struct options *o, int argc, char **argv)
 		o->tasks = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
 	if (o->test->threads_only && processes)
 		die(EXIT_USAGE, "%s is for threads: processes share no pages", o->test->name);
+	if (o->bystander && (processes || o->tasks < 2))
+		die(EXIT_USAGE, "--bystander is one of two or more threads");
 	if (o->test->threads_only && o->tasks > FLUSH_BLOCKS)
 		die(EXIT_USAGE, "%s is for %u threads at most", o->test->name, FLUSH_BLOCKS);
 	if (!o->folder || !*o->folder)

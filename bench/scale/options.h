@@ -15,6 +15,7 @@ struct options {
 	unsigned int tasks;
 	bool processes;		/* a task is a process, else a thread */
 	bool apart;		/* own_*: areas of their own */
+	bool bystander;		/* the last task has nothing to do with the test */
 	unsigned int pages;	/* of a mapping, and of the file of a task */
 	unsigned int rounds;
 	double seconds;

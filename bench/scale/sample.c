@@ -45,12 +45,21 @@ static void plan(const struct options *options, const int *fds, const struct mod
 	}
 }
 
+/* The tasks that carry out the test. */
+static unsigned int worker_count(const struct options *options)
+{
+	return options->tasks - options->bystander;
+}
+
 static void *run_task(void *argument)
 {
 	struct task *task = argument;
 
 	run_on_cpu(task->cpu);
-	task->options->test->run(task);
+	if (task->index < worker_count(task->options))
+		task->options->test->run(task);
+	else
+		run_bystander(task);
 	return NULL;
 }
 
@@ -204,16 +213,19 @@ void sample_take(struct sample *sample, const struct options *options,
 	sleep_ns(window / 10);
 
 	counters_read(&counters);
+	atomic_store(&control->measures, true);
 	read_progress(before, control, options->tasks);
 	begin = now_ns();
 	sleep_ns(window);
 	read_progress(after, control, options->tasks);
+	atomic_store(&control->measures, false);
 	sample->ns = now_ns() - begin;
 	counters_read(&sample->counters);
 	check_alive();
 
 	stop(control);
 	counters_subtract(&sample->counters, &counters);
-	sum_up(sample, control, before, after, options->tasks);
+	sum_up(sample, control, before, after, worker_count(options));
+	sample->pieces = control->pieces;
 	munmap(control, sizeof(*control));
 }

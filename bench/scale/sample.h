@@ -6,6 +6,7 @@
 #include "options.h"
 
 #include "../common/counters.h"
+#include "../common/latency.h"
 
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct sample {
 	uint64_t most;
 	uint64_t wrong;
 	uint64_t peer_checks;
+	struct latency pieces;	/* of the bystander; empty without one */
 	struct counters counters;
 };
 

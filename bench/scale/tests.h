@@ -13,6 +13,8 @@
 
 #include "options.h"
 
+#include "../common/latency.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -37,6 +39,9 @@ struct control {
 	_Alignas(128) atomic_uint ready;
 	_Alignas(128) atomic_bool stop;
 	struct progress progress[MAX_TASKS];
+	/* Of the bystander, which writes only while the window is open. */
+	_Alignas(128) atomic_bool measures;
+	struct latency pieces;
 };
 
 struct task {
@@ -62,6 +67,9 @@ struct test {
 
 extern const struct test *const all_tests[];
 extern const unsigned int test_count;
+
+/* With --bystander, in place of the last task's test. */
+void run_bystander(struct task *task);
 
 extern const struct test page_fault1, page_fault2, page_fault3;
 extern const struct test mmap1, mmap2, write1;

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ceasefire.bench.apps import common, keyvalue, mariadb, objects
+from ceasefire.bench.apps import common, keyvalue, mariadb, objects, wasm
 from ceasefire.bench.apps import keyvalue_client as client
 from ceasefire.bench.measure import programs
 from ceasefire.errors import Failure
@@ -183,6 +183,19 @@ def test_objects_count_what_they_did(capsys: pytest.CaptureFixture[str]) -> None
     objects.main(common.parser(None).parse_args(["--seconds", "0.2", "--cpus", "3"]))
     found = json.loads(capsys.readouterr().out)
     assert found["operations"] >= 3 and found["wrong"] == 0 and found["rate"] > 0
+
+
+@pytest.mark.parametrize("words", [[], ["--pool"]])
+def test_wasm_counts_what_it_did(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    wasm.main(wasm.options().parse_args(["--seconds", "0.2", "--cpus", "3", *words]))
+    found = json.loads(capsys.readouterr().out)
+    assert found["operations"] >= 3 and found["wrong"] == 0 and found["rate"] > 0
+
+
+def test_a_program_in_python_fails_with_its_last_line() -> None:
+    args = common.parser(None).parse_args([])
+    with pytest.raises(Failure, match="status 1: ValueError: no"):
+        common.run_python(args, "raise ValueError('no')")
 
 
 def runs(*words: str) -> "subprocess.CompletedProcess[str]":

@@ -126,7 +126,8 @@ def test_shipped_grids_are_complete() -> None:
     loops = [f"own-{op}-{place}" for op in own for place in ("near", "apart")]
     loops += [f"shared-{op}" for op in own if op != "file"]
     loads = [f"malloc-{load}-{a}" for load in ("own", "handover", "threads") for a in _ALLOCATORS]
-    assert {*loops, *loads, "cow"} == inside["sharers"]
+    beside = [f"beside-{op}" for op in own]
+    assert {*loops, *beside, *loads, "cow"} == inside["sharers"]
     assert all(benchmarks[name].cpus == (2, 8, 16, 64) for name in loops)
     victim = benchmarks["munmap-victim"]
     assert victim.metrics[0].name == "compute" and "ideal-compute" in victim.modes()

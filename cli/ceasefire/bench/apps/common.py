@@ -87,6 +87,18 @@ def prefixed(args: argparse.Namespace, command: Sequence[str]) -> list[str]:
     return [*shlex.split(args.words), *command]
 
 
+def run_python(args: argparse.Namespace, program: str, *words: str) -> None:
+    """Run a Python program that prints a list, operations and how many were wrong."""
+    command = [sys.executable, "-I", "-c", program, str(args.cpus), str(args.seconds), *words]
+    with window() as found:
+        done = subprocess.run(prefixed(args, command), capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["it printed nothing"]
+        raise Failure(f"python failed with status {done.returncode}: {lines[-1]}")
+    operations, wrong = json.loads(done.stdout)
+    result(operations, found, wrong)
+
+
 def make_files(folder: Path, count: int, size: int) -> list[Path]:
     """Make files with pseudo-random contents, the same in each run; quick if they are there."""
     folder.mkdir(exist_ok=True)

@@ -7,12 +7,8 @@ An operation is a buffer.
 """
 
 import argparse
-import json
-import subprocess
-import sys
 
 from ceasefire.bench.apps import common
-from ceasefire.errors import Failure
 
 _PROGRAM = r"""
 import hashlib, json, random, sys, threading, time, zlib
@@ -45,16 +41,7 @@ print(json.dumps([sum(counts), sum(wrong)]))
 
 def main(args: argparse.Namespace) -> None:
     """Run the program, which checks itself."""
-    command = [sys.executable, "-I", "-c", _PROGRAM, str(args.cpus), str(args.seconds)]
-    with common.window() as found:
-        done = subprocess.run(
-            common.prefixed(args, command), capture_output=True, text=True, check=False
-        )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["it printed nothing"]
-        raise Failure(f"python failed with status {done.returncode}: {lines[-1]}")
-    operations, wrong = json.loads(done.stdout)
-    common.result(operations, found, wrong)
+    common.run_python(args, _PROGRAM)
 
 
 if __name__ == "__main__":

@@ -157,6 +157,7 @@
 	M(sharers_exit_any)	\
 	M(sharers_place_any)	\
 	M(sharers_never_whole)	\
+	M(sharers_never_stop)	\
 	M(sharers_whole_unnoted)	\
 	M(sharers_whole_stays)	\
 	M(sharers_not_placed)	\

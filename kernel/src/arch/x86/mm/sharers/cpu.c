@@ -90,11 +90,18 @@ static bool sharers_is_slotless(struct sharers *s, struct sharers_cpu *sc)
 	return !sc && cpumask_test_cpu(smp_processor_id(), s->unconfined);
 }
 
+/* Are CPUs to do without copies from now on? */
+static bool sharers_go_without(struct sharers *s)
+{
+	CF_MUTATION(sharers_never_stop, return false);
+	return READ_ONCE(s->stopped);
+}
+
 /* And has it the root that it is to have? */
 static bool sharers_is_current(struct sharers *s, struct sharers_cpu *sc)
 {
 	CF_MUTATION_IF(sharers_slotless_current, sharers_is_slotless(s, sc), return true);
-	return sc && sc->confined != READ_ONCE(s->stopped) &&
+	return sc && sc->confined != sharers_go_without(s) &&
 	       sharers_has_done(sc, atomic64_read(&sc->asked));
 }
 
@@ -133,7 +140,7 @@ static void sharers_leave_unconfined(struct sharers *s, struct sharers_cpu *sc)
 static noinline void sharers_switch_other(struct sharers *s, struct sharers_cpu *sc,
 					  bool *need_flush)
 {
-	bool stopped = READ_ONCE(s->stopped);
+	bool stopped = sharers_go_without(s);
 	u64 asked;
 
 	/* Also where a CPU leaves lazy mode, and has the process loaded already. */
@@ -225,7 +232,7 @@ void sharers_update(struct mm_struct *mm)
 {
 	struct sharers *s = mm->context.sharers;
 	struct sharers_cpu *sc = sharers_here(s);
-	bool stopped = READ_ONCE(s->stopped);
+	bool stopped = sharers_go_without(s);
 
 	if (!sc && !stopped)
 		sc = sharers_take(s);
