@@ -102,7 +102,7 @@ def test_shipped_suites_of_a_mechanism_choose_their_modes() -> None:
     assert found["latr"].modes == ("off", "fpr", "latr")
     assert found["numa"].modes == ("off", "latr")
     sharers = [suite for name, suite in found.items() if name.startswith("sharers")]
-    assert len(sharers) == 3 and {suite.modes for suite in sharers} == {("off", "sharers")}
+    assert len(sharers) == 4 and {suite.modes for suite in sharers} == {("off", "sharers")}
     for bench in found["numa"].benchmarks:
         assert bench.numa == 2
         paths = [metric.path for metric in bench.metrics]

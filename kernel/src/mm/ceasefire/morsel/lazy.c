@@ -206,7 +206,7 @@ bool morsel_lazy_depopulate(struct morsel *m, const struct morsel_range *ranges,
 		if (morsel_whole_pages(m, &start, &end, true))
 			morsel_give_up_range(m, start, end, &g);
 	}
-	morsel_pool_add(m, &g.pages, g.nr);
+	morsel_pool_add(m, &g.pages);
 	/* Who has the lock does the same, and i_mmap is outside here. */
 	if (mutex_trylock(&m->lazy_lock)) {
 		morsel_epoch_turn(m);
@@ -263,6 +263,7 @@ void morsel_lazy_end(struct morsel *m)
 	cancel_delayed_work_sync(&m->pool_age);
 	morsel_epoch_end(m);
 	morsel_pool_free(m, 0);
+	morsel_pool_end(m);
 }
 
 /**
@@ -275,7 +276,7 @@ void morsel_lazy_setup(struct morsel *m)
 	mutex_init(&m->lazy_lock);
 	mutex_init(&m->freeing);
 	spin_lock_init(&m->pool_lock);
-	INIT_LIST_HEAD(&m->pool);
+	m->pool = NULL;
 	INIT_DELAYED_WORK(&m->pool_age, morsel_pool_age);
 	m->lazy = false;
 	m->newest = 0;

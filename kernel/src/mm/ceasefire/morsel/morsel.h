@@ -213,9 +213,9 @@ struct morsel {
 	struct mutex		lazy_lock;
 	/* By who frees pages of the pool. */
 	struct mutex		freeing;
-	/* Pages that were given up, by page->lru; page_private() is the mark. @pool_lock */
+	/* Pages that were given up; only with @lazy, see pool.c. @pool_lock */
 	spinlock_t		pool_lock;
-	struct list_head	pool;
+	struct morsel_pool	*pool;
 	unsigned long		nr_pool;
 	struct delayed_work	pool_age;
 	/* See steal.c, whose lock these are under: where the next look begins. */
@@ -499,8 +499,9 @@ void morsel_epoch_end(struct morsel *m);
 
 /* pool.c */
 extern unsigned long morsel_pool_limit;
-void morsel_pool_add(struct morsel *m, struct list_head *pages,
-		     unsigned long nr);
+int morsel_pool_begin(struct morsel *m);
+void morsel_pool_end(struct morsel *m);
+void morsel_pool_add(struct morsel *m, struct list_head *pages);
 unsigned int morsel_pool_cut(struct morsel *m, unsigned long keep,
 			     struct list_head *pages);
 struct page *morsel_pool_take(struct morsel *m);

@@ -70,7 +70,7 @@ static int morsel_set_unit(struct morsel *m, u64 unit)
  *
  * Return: 0; -EBUSY: it has a layout; -ENODEV: it was destroyed; -EINVAL: there is no such unit, or
  * no such pages; -EOPNOTSUPP: not yet, not on this machine, or not together; -EPERM as of
- * morsel_set_base().
+ * morsel_set_base(); -ENOMEM.
  */
 int morsel_set_geometry(struct morsel *m, const struct morsel_geometry *g)
 {
@@ -84,6 +84,8 @@ int morsel_set_geometry(struct morsel *m, const struct morsel_geometry *g)
 	err = g->base ? morsel_set_base(m, g->base) : 0;
 	if (!err && g->flags & MORSEL_ALLOW_LAZY && morsel_is_huge(m))
 		err = -EOPNOTSUPP;
+	if (!err && g->flags & MORSEL_ALLOW_LAZY)
+		err = morsel_pool_begin(m);
 	if (!err)
 		err = morsel_set_unit(m, g->unit);
 	if (err) {

@@ -33,7 +33,6 @@
 #define LENGTH	(PAGES * PAGE)
 /* In another table than the first pages, and in another entry of a direct-mapped TLB. */
 #define ELSEWHERE	(3 * UNIT + 32 * PAGE)
-#define MANY		(7 * UNIT + 64 * PAGE)
 
 static void start(void)
 {
@@ -82,15 +81,12 @@ static size_t got(int fd, uint64_t offset, size_t pages, uint64_t word)
 	return right;
 }
 
-/*
- * Pages that may be reached are used elsewhere only where many wait, the oldest first: there
- * are so many now that all of a range are, which was given up last.
- */
+/* The first pages wait. Used elsewhere is what may be reached where many wait: one is many now. */
 static void let_go_round(int fd)
 {
-	morsel_set("lazy_limit", 80);
-	ENSURE(!morsel_populate(fd, MANY, 64 * PAGE), "populate");
-	ENSURE(!morsel_give_up(fd, MANY, 64 * PAGE), "give up");
+	morsel_set("lazy_limit", 64);
+	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
+	morsel_set("lazy_limit", 1);
 }
 
 /* They are. */
@@ -157,7 +153,6 @@ static void another(void)
 	start_slow();
 	for (i = 0; i < 5; i++) {
 		peer_holds(p, PAGES, OWN);
-		ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
 		let_go_round(fd);
 		go_elsewhere(fd);
 		flushes = vmstat("morsel_lazy_flush_again");
@@ -184,7 +179,6 @@ static void another_by(void)
 
 	start_slow();
 	peer_holds(p, PAGES, OWN);
-	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
 	let_go_round(fd);
 	go_elsewhere(fd);
 	/* Nothing is cached of the other mapping. */
@@ -193,7 +187,6 @@ static void another_by(void)
 	MUST(fsync(fd));
 	ENSURE(!morsel_depopulate(fd, ELSEWHERE, LENGTH), "depopulate");
 	peer_holds(p, PAGES, OWN);
-	ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
 	let_go_round(fd);
 	go_elsewhere(fd);
 	MUST(madvise(q, UNIT, MADV_POPULATE_WRITE));
@@ -210,7 +203,6 @@ static void settled_by_ticks(void)
 	start();
 	for (i = 0; i < 6 && flushes; i++) {
 		peer_holds(p, PAGES, OWN);
-		ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
 		let_go_round(fd);
 		go_elsewhere(fd);
 		flushes = vmstat("morsel_lazy_flush_again");
@@ -248,7 +240,6 @@ static void taken_elsewhere(void)
 	for (i = 0; i < 5; i++) {
 		morsel_epoch_waits(fd, 5 * UNIT);
 		peer_holds(p, PAGES, OWN);
-		ENSURE(!morsel_give_up(fd, 0, LENGTH), "give up");
 		let_go_round(fd);
 		go_elsewhere(fd);
 		ENSURE(!morsel_depopulate(fd, ELSEWHERE, LENGTH), "depopulate");

@@ -27,8 +27,8 @@
 /* A CPU that does not use a region is interrupted so often, and then never again. */
 #define USELESS		3
 #define SHARED		50
-/* Regions, one each 10 ms, until all CPUs have had a tick in user mode. */
-#define LEAVES		500
+/* Regions, one each 25 ms, until all CPUs have had a tick in user mode; fewer than take a GiB. */
+#define LEAVES		40
 
 /* Memory that only one CPU uses: nobody else is interrupted for it. */
 static void private_memory(void)
@@ -481,7 +481,7 @@ static void fills_end(char *p)
 		ENSURE(peer_write(p, PAGES, WORD(OWN)) == PAGES, "no write");
 		if (vmstat("sharers_fill") == fills)
 			break;
-		usleep(10000);
+		usleep(25000);
 	}
 	ENSURE(i < LEAVES, "copies are filled still");
 }
