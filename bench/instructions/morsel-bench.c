@@ -251,12 +251,12 @@ static unsigned long faults_now(void)
 	return (unsigned long)usage.ru_minflt;
 }
 
-/* Enough calls that what a tick takes is little beside them. */
+/* Enough calls that what the kernel does by itself while they wait is little beside them. */
 static unsigned long calls_for(unsigned long size)
 {
-	unsigned long calls = 64 * MIB / size;
+	unsigned long calls = 256 * MIB / size;
 
-	return calls < 1 ? 1 : calls > 64 ? 64 : calls;
+	return calls < 1 ? 1 : calls > 4096 ? 4096 : calls;
 }
 
 static void measure_take(unsigned long size, unsigned int repeat)
