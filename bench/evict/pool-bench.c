@@ -3,13 +3,15 @@
  * pool-bench.c - a buffer pool that evicts all the time, by several ways
  *
  * What: an address for each page of a large table, of which some are in memory. A thread on each
- *       CPU, or with --processes a process that has mapped it itself, uses random pages. One that is not there is made, and filled as if it was read; where
- *       the pool is full, 64 others are evicted first. Ways to evict:
+ *       CPU, or with --processes a process that has mapped it itself, uses random pages.
+ *       One that is not there is made, and filled as if it was read; where the pool is full,
+ *       64 others are evicted first. Ways to evict:
  *         lazy        MORSEL_IOC_DEPOPULATE of a vector, with MORSEL_LAZY; pages are made
  *                     by MORSEL_IOC_POPULATE
  *         vector      the same without MORSEL_LAZY; pages are made by faults
  *         remove      MADV_REMOVE of other shared memory, a call a page; faults
  *         dontneed    MADV_DONTNEED of anonymous memory, a call a page; faults; one process only
+ *       What users take to start and to end is in no sample: they wait for each other.
  *       Each use looks whether the page is the right one: a wrong one ends the program.
  *       Counted are uses, pages that were evicted, and shootdowns that CPUs received.
  * Who:  `ceasefire bench morsel-pool`, see ceasefire-bench(1) and
@@ -28,15 +30,18 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define PAGE		4096UL
 #define MIB		(1UL << 20)
+#define MS		1000000ULL
 #define MAX_CPUS	64
 #define BATCH		64
 #define RECEIVED	"nr_tlb_remote_flush_received"
@@ -62,6 +67,8 @@ struct pool {
 	atomic_uchar *state;
 	atomic_uint resident;
 	uint64_t deadline;
+	/* Users that are there, and that have had their time; what they wait for. */
+	atomic_uint ready, done, begun, ended;
 };
 
 struct user {
@@ -157,12 +164,21 @@ static void use(struct user *user, unsigned int page)
 	user->uses++;
 }
 
+/* Without memory that comes and goes. */
+static void wait_for(const atomic_uint *what)
+{
+	while (!atomic_load(what))
+		sleep_ns(MS);
+}
+
 static void *user_main(void *argument)
 {
 	struct user *user = argument;
 	struct pool *pool = user->pool;
 
 	run_on_cpu(user->cpu);
+	atomic_fetch_add(&pool->ready, 1);
+	wait_for(&pool->begun);
 	while (now_ns() < pool->deadline) {
 		unsigned int page = any_page(user);
 
@@ -177,6 +193,8 @@ static void *user_main(void *argument)
 		use(user, page);
 		atomic_store(&pool->state[page], IN);
 	}
+	atomic_fetch_add(&pool->done, 1);
+	wait_for(&pool->ended);
 	return NULL;
 }
 
@@ -252,34 +270,70 @@ static void pool_end(struct pool *pool)
 /* A child that has inherited a mapping could not be waited for: it has its own. */
 static pid_t start_process(struct user *user, const struct options *o)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
 	if (pid < 0)
 		die_errno("fork");
 	if (pid)
 		return pid;
+	/* Nobody would tell it to go on. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILED);
 	user->at = map_table(user->pool, o);
 	user_main(user);
 	_exit(0);
 }
 
-static void end_process(pid_t pid)
+static void end_process(pid_t pid, int options)
 {
-	int status;
+	int status = 0;
+	pid_t found = waitpid(pid, &status, options);
 
-	if (waitpid(pid, &status, 0) != pid || status)
+	if (options ? found > 0 : found != pid || status)
 		die(EXIT_FAILED, "a process of the pool has ended with status %#x", status);
 }
 
-/* @at: where threads have the table; NULL: there are processes. */
-static void run(struct pool *pool, const struct options *o, char *at, const int *cpu_of,
-		unsigned int cpus, double seconds, struct user *sum)
+/* None of them ends before it may. */
+static void wait_for_users(const atomic_uint *what, unsigned int count)
+{
+	while (atomic_load(what) < count) {
+		end_process(-1, WNOHANG);
+		sleep_ns(MS);
+	}
+}
+
+/* Let all users go until it is over; what the kernel has counted meanwhile, and how long it was. */
+static uint64_t watch(struct pool *pool, unsigned int cpus, double seconds,
+		      struct counters *counted)
+{
+	static struct counters before;
+	uint64_t start;
+
+	wait_for_users(&pool->ready, cpus);
+	counters_read(&before);
+	start = now_ns();
+	pool->deadline = start + (uint64_t)(seconds * 1e9);
+	atomic_store(&pool->begun, 1);
+	wait_for_users(&pool->done, cpus);
+	start = now_ns() - start;
+	counters_read(counted);
+	counters_subtract(counted, &before);
+	atomic_store(&pool->ended, 1);
+	return start;
+}
+
+/* @at: where threads have the table; NULL: there are processes. Returns how long it was, in ns. */
+static uint64_t run(struct pool *pool, const struct options *o, char *at, const int *cpu_of,
+		    unsigned int cpus, double seconds, struct user *sum,
+		    struct counters *counted)
 {
 	struct user *users = shared(MAX_CPUS * sizeof(*users));
 	pid_t pids[MAX_CPUS];
+	uint64_t ns;
 
 	*sum = (struct user){ 0 };
-	pool->deadline = now_ns() + (uint64_t)(seconds * 1e9);
+	pool->ready = pool->begun = pool->done = pool->ended = 0;
 	for (unsigned int i = 0; i < cpus; i++) {
 		users[i] = (struct user){ .pool = pool, .at = at, .cpu = cpu_of[i],
 					  .random = 88172645463325252ULL + i };
@@ -288,39 +342,36 @@ static void run(struct pool *pool, const struct options *o, char *at, const int 
 		else if (pthread_create(&users[i].thread, NULL, user_main, &users[i]))
 			die(EXIT_FAILED, "no thread");
 	}
+	ns = watch(pool, cpus, seconds, counted);
 	for (unsigned int i = 0; i < cpus; i++) {
 		if (!at)
-			end_process(pids[i]);
+			end_process(pids[i], 0);
 		else
 			pthread_join(users[i].thread, NULL);
 		sum->uses += users[i].uses;
 		sum->evicted += users[i].evicted;
 	}
 	munmap(users, MAX_CPUS * sizeof(*users));
+	return ns;
 }
 
 static void measure(const struct options *o, enum way way, const int *cpu_of,
 		    unsigned int cpus, unsigned int round)
 {
-	static struct counters before, after;
+	static struct counters counted;
 	struct pool *pool = shared(sizeof(*pool));
 	char *at;
 	struct user sum;
 	struct json json;
-	uint64_t start;
+	uint64_t ns;
 
 	pool_make(pool, o, way);
 	at = o->processes ? NULL : map_table(pool, o);
 	/* Until it is full, and a while longer. */
 	do
-		run(pool, o, at, cpu_of, cpus, o->seconds / 4, &sum);
+		run(pool, o, at, cpu_of, cpus, o->seconds / 4, &sum, &counted);
 	while (!sum.evicted);
-	counters_read(&before);
-	start = now_ns();
-	run(pool, o, at, cpu_of, cpus, o->seconds, &sum);
-	start = now_ns() - start;
-	counters_read(&after);
-	counters_subtract(&after, &before);
+	ns = run(pool, o, at, cpu_of, cpus, o->seconds, &sum, &counted);
 	if (at)
 		munmap(at, length_of(o));
 	pool_end(pool);
@@ -331,11 +382,11 @@ static void measure(const struct options *o, enum way way, const int *cpu_of,
 	json_unsigned(&json, "cpus", cpus);
 	json_unsigned(&json, "processes", o->processes ? cpus : 1);
 	json_unsigned(&json, "round", round);
-	json_unsigned(&json, "ns", start);
+	json_unsigned(&json, "ns", ns);
 	json_unsigned(&json, "uses", sum.uses);
 	json_unsigned(&json, "evicted", sum.evicted);
-	json_signed(&json, "received", counters_get(&after, RECEIVED));
-	counters_json(&json, &after);
+	json_signed(&json, "received", counters_get(&counted, RECEIVED));
+	counters_json(&json, &counted);
 	json_end(&json);
 }
 
