@@ -291,6 +291,9 @@ struct pool *pool_open(int file, enum pool_way way, uint64_t pages, uint64_t roo
 	if (way < POOL_VECTOR)
 		madvise(pool->at, pool->length, MADV_NOHUGEPAGE);
 	pthread_mutex_init(&pool->lock, NULL);
+	/* What is read first is the kernel's page of zeros; to replace that one is a flush. */
+	for (uint64_t i = 0; i < pages; i++)
+		atomic_store(&pool->page[i].state, OUT);
 	for (uint64_t i = 0; i < room; i++) {
 		pool->place[i] = NOBODY;
 		pool->empty[pool->nr_empty++] = i;
