@@ -25,26 +25,6 @@
 /* Of memory that comes back by itself. */
 #define LIMIT_MS	20000
 
-static int depopulate_async(int fd, uint64_t offset, uint64_t length)
-{
-	struct morsel_range range = { offset, length };
-	struct morsel_vec vec = {
-		.ranges = (uintptr_t)&range, .nr = 1, .flags = MORSEL_ASYNC,
-	};
-
-	return ioctl(fd, MORSEL_IOC_DEPOPULATE, &vec) ? -errno : 0;
-}
-
-/* Debug builds: cleaners wait for that time, and hold each piece for as long; skips without. */
-static void clean_delay(unsigned int ms)
-{
-	char text[30];
-
-	snprintf(text, sizeof(text), "%u", ms * 1000);
-	if (!write_text("/sys/kernel/debug/ceasefire/clean_delay_us", text))
-		ktap_skip("no delays: boot the debug kernel");
-}
-
 /* Nothing is left but so many tables, or fewer. */
 static void has_only(const struct morsel_stat *stat, unsigned int tables,
 		     const char *when)
@@ -102,11 +82,11 @@ static void comes_back(void)
 
 	ENSURE(!morsel_populate(fd, 0, (UNITS + 1) * UNIT), "populate");
 	morsel_fill(p, (UNITS + 1) * 512, OWN);
-	ENSURE(!depopulate_async(fd, PAGE, UNITS * UNIT), "depopulate");
+	ENSURE(!morsel_leave(fd, PAGE, UNITS * UNIT), "depopulate");
 	ENSURE(morsel_count(p, UNITS * 512 + 1, OWN) == 1, "not all has gone");
 	ENSURE(morsel_count(p + UNITS * UNIT + PAGE, 511, OWN) == 511,
 	       "too much has gone");
-	ENSURE(!depopulate_async(fd, 0, GIB), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
 	becomes_empty(fd);
 }
 
@@ -119,16 +99,16 @@ static void unreachable_of(size_t unit, uint64_t length)
 	need_cpus(2);
 	pin_to_cpu(0);
 	peer_start(1);
-	clean_delay(DELAY_MS);
+	morsel_clean_delay(DELAY_MS);
 	morsel_fill(p, PAGES, OWN);
 	peer_touch(p, PAGES);
 	ENSURE(peer_count(p, PAGES, OWN) == PAGES, "the peer does not read it");
-	ENSURE(!depopulate_async(fd, 0, length), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, length), "depopulate");
 	checker_forbid(p, PAGES);
 	ENSURE(!peer_count(p, PAGES, OWN), "the peer still reads it");
 	checker_allow(p, PAGES);
 	ENSURE(peer_write(p, PAGES, OWN) == PAGES, "the peer cannot write");
-	clean_delay(0);
+	morsel_clean_delay(0);
 	MUST(fsync(fd));
 	ENSURE(peer_count(p, PAGES, OWN) == PAGES,
 	       "the peer has lost what it has written since");
@@ -152,9 +132,9 @@ static int waits(unsigned int units)
 {
 	int fd = morsel_make_of(GIB, GIB);
 
-	clean_delay(DELAY_MS);
+	morsel_clean_delay(DELAY_MS);
 	ENSURE(!morsel_populate(fd, PAGE, units * UNIT - PAGE), "populate");
-	ENSURE(!depopulate_async(fd, PAGE, units * UNIT - PAGE), "depopulate");
+	ENSURE(!morsel_leave(fd, PAGE, units * UNIT - PAGE), "depopulate");
 	PREMISE(morsel_stat(fd).waiting, "it is free by now");
 	return fd;
 }
@@ -194,7 +174,7 @@ static void synced_of(void *(*takes)(void *), unsigned int pages)
 
 	MUST(fsync(fd));
 	stat = morsel_stat(fd);
-	clean_delay(0);
+	morsel_clean_delay(0);
 	morsel_set("limit", limit);
 	pthread_join(other, &failed);
 	ENSURE(!failed, "the other thread has failed");
@@ -221,14 +201,14 @@ static void settled(void)
 	struct morsel_stat stat;
 
 	ENSURE(!morsel_populate(fd, 0, UNITS * UNIT), "populate");
-	clean_delay(DELAY_MS);
+	morsel_clean_delay(DELAY_MS);
 	ENSURE(!morsel_depopulate(fd, 0, UNITS * UNIT), "depopulate");
 	/* It comes after a second. */
 	sleep_ms(1000 + DELAY_MS / 2);
 	PREMISE(morsel_stat(fd).tables == UNITS + 1, "they are free by now");
 	MUST(fsync(fd));
 	stat = morsel_stat(fd);
-	clean_delay(0);
+	morsel_clean_delay(0);
 	has_only(&stat, 1, "after fsync()");
 }
 
@@ -242,7 +222,7 @@ static void destroyed(void)
 
 	err = ioctl(fd, MORSEL_IOC_DESTROY, &none);
 	stat = morsel_stat(fd);
-	clean_delay(0);
+	morsel_clean_delay(0);
 	pthread_join(other, &failed);
 	ENSURE(!failed, "fsync has failed");
 	ENSURE(!err, "destroy: error %d", err);
@@ -261,7 +241,7 @@ static void closed(void)
 		sleep_ms(i * DELAY_MS / 2);
 		close(fd);
 	}
-	clean_delay(0);
+	morsel_clean_delay(0);
 	ENSURE(morsel_sysfs("pages") <= before, "%ld pages are left",
 	       morsel_sysfs("pages") - before);
 }
@@ -275,16 +255,16 @@ static void closed_again(void)
 	const unsigned int units = 40;
 	int fd = morsel_make_of(GIB, GIB);
 
-	clean_delay(DELAY_MS);
+	morsel_clean_delay(DELAY_MS);
 	morsel_set("limit", morsel_sysfs("pages") + 16 * units * 512);
 	ENSURE(!morsel_populate(fd, 0, units * UNIT), "populate");
-	ENSURE(!depopulate_async(fd, 0, units * UNIT), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, units * UNIT), "depopulate");
 	PREMISE(morsel_stat(fd).waiting, "it is free by now");
 	sleep_ms(DELAY_MS * 5 / 4);
 	close(fd);
 	/* With the delay: it would wait until here. */
 	sleep_ms(DELAY_MS / 2);
-	clean_delay(0);
+	morsel_clean_delay(0);
 }
 
 /* However many calls: an eighth of what morsels may have. */
@@ -294,15 +274,15 @@ static void bounded(void)
 	int fd = morsel_make_of(GIB, GIB), i;
 	uint64_t most = 0;
 
-	clean_delay(DELAY_MS);
+	morsel_clean_delay(DELAY_MS);
 	morsel_set("limit", morsel_sysfs("pages") + 16 * 1024);
 	for (i = 0; i < 6; i++) {
 		ENSURE(!morsel_populate(fd, 0, 3 * UNIT), "populate");
-		ENSURE(!depopulate_async(fd, 0, 3 * UNIT), "depopulate");
+		ENSURE(!morsel_leave(fd, 0, 3 * UNIT), "depopulate");
 		if (morsel_stat(fd).waiting > most)
 			most = morsel_stat(fd).waiting;
 	}
-	clean_delay(0);
+	morsel_clean_delay(0);
 	morsel_set("limit", limit);
 	PREMISE(most, "it is free by now");
 	ENSURE((long)most <= 2048 + morsel_sysfs("pages") / 8, "%llu pages wait",
@@ -320,7 +300,7 @@ static void makes_room(void)
 	morsel_set("limit", morsel_sysfs("pages") + 100);
 	err = morsel_populate(fd, 0, 2 * UNIT);
 	morsel_set("limit", limit);
-	clean_delay(0);
+	morsel_clean_delay(0);
 	ENSURE(!err, "populate: error %d", err);
 }
 
@@ -352,7 +332,7 @@ static void *use(void *arg)
 		morsel_fill(p + at, 600, word);
 		if (morsel_count(p + at, 600, word) != 600)
 			user->wrong = "it reads something else";
-		if (depopulate_async(user->fd, at + round % 2 * PAGE, 2 * UNIT))
+		if (morsel_leave(user->fd, at + round % 2 * PAGE, 2 * UNIT))
 			user->wrong = "depopulate";
 		if (morsel_count(p + at, 600, 0) < 599)
 			user->wrong = "it has not gone";
@@ -385,7 +365,7 @@ static void storm(void)
 		pthread_join(threads[i], NULL);
 	for (i = 0; i < USERS; i++)
 		ENSURE(!users[i].wrong, "thread %u: %s", i, users[i].wrong);
-	ENSURE(!depopulate_async(fd, 0, GIB), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
 	becomes_empty(fd);
 }
 

@@ -104,6 +104,13 @@ int morsel_give_up(int fd, uint64_t offset, uint64_t length)
 	return vector(fd, MORSEL_IOC_DEPOPULATE, &range, 1, MORSEL_LAZY, NULL);
 }
 
+int morsel_leave(int fd, uint64_t offset, uint64_t length)
+{
+	struct morsel_range range = { offset, length };
+
+	return vector(fd, MORSEL_IOC_DEPOPULATE, &range, 1, MORSEL_ASYNC, NULL);
+}
+
 int morsel_populate(int fd, uint64_t offset, uint64_t length)
 {
 	struct morsel_range range = { offset, length };
@@ -191,11 +198,21 @@ void morsel_set(const char *name, long value)
 	ENSURE(write_text(path, text), "%s: %m", path);
 }
 
-void morsel_install_delay(unsigned int ms)
+static void set_delay(const char *path, unsigned int ms)
 {
 	char text[30];
 
 	snprintf(text, sizeof(text), "%u", ms * 1000);
-	if (!write_text("/sys/kernel/debug/ceasefire/install_delay_us", text))
+	if (!write_text(path, text))
 		ktap_skip("no delays: boot the debug kernel");
+}
+
+void morsel_install_delay(unsigned int ms)
+{
+	set_delay("/sys/kernel/debug/ceasefire/install_delay_us", ms);
+}
+
+void morsel_clean_delay(unsigned int ms)
+{
+	set_delay("/sys/kernel/debug/ceasefire/clean_delay_us", ms);
 }

@@ -36,6 +36,8 @@ char *morsel_map(int fd, uint64_t size, int prot);
 /* 0, or a negative errno. */
 int morsel_populate(int fd, uint64_t offset, uint64_t length);
 int morsel_depopulate(int fd, uint64_t offset, uint64_t length);
+/* The same, and others give the memory back. */
+int morsel_leave(int fd, uint64_t offset, uint64_t length);
 /* The same without a flush, where that is possible. */
 int morsel_give_up(int fd, uint64_t offset, uint64_t length);
 /*
@@ -59,5 +61,7 @@ long morsel_sysfs(const char *name);
 void morsel_set(const char *name, long value);
 /* Debug builds: time between finding a table and locking it; skips without. */
 void morsel_install_delay(unsigned int ms);
+/* The others wait for that time, and hold each piece for as long; likewise. */
+void morsel_clean_delay(unsigned int ms);
 
 #endif
