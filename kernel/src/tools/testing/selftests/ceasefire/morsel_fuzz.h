@@ -51,6 +51,8 @@ struct mfuzz_run {
 
 struct mfuzz_layout {
 	uint64_t unit, size;
+	/* A copy of a morsel is one. */
+	bool copies;
 	unsigned int nr;
 	struct mfuzz_run run[MFUZZ_RUNS];
 };

@@ -47,12 +47,12 @@ static void drop(struct mfuzz_process *p)
 void mfuzz_copy(struct mfuzz_process *p)
 {
 	const struct mfuzz_layout *l = p->layout;
+	bool clones = p->arm == MFUZZ_MORSEL && l->copies;
 	unsigned int i;
 
 	drop(p);
-	p->copy = (int)MUST(memfd_create("copy", p->arm == MFUZZ_MORSEL ?
-					 MFD_MORSEL : 0));
-	if (p->arm == MFUZZ_MORSEL) {
+	p->copy = (int)MUST(memfd_create("copy", clones ? MFD_MORSEL : 0));
+	if (clones) {
 		MUST(ioctl(p->copy, FICLONE, p->fd));
 	} else {
 		MUST(ftruncate(p->copy, (off_t)l->size));
