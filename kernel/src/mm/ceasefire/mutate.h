@@ -258,7 +258,10 @@
 	M(morsel_own_unflushed)	\
 	M(morsel_held_unseen)	\
 	M(morsel_share_writable)	\
-	M(morsel_drop_hasty)
+	M(morsel_drop_hasty)	\
+	M(morsel_cut_none)	\
+	M(morsel_rest_unseen)	\
+	M(morsel_link_stays)
 
 #define CF_MUTATION_ENUM(name)	MUTATE_##name,
 enum cf_mutation {

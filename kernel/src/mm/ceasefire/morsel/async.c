@@ -9,8 +9,9 @@
  *
  * What waits is counted and paid for until it is free. It is bounded (M9): of all morsels
  * at most an eighth of their limit waits, and a call that would leave more cleans by
- * itself. Who reaches a limit frees what waits of the object, piece by piece, until there is
- * room.
+ * itself. Each table of pages counts as if it was full, and one of level 2 for those that it leads
+ * to. That number only changes by who takes pieces out of it, when it was cut (rest.c).
+ * Who reaches a limit frees what waits of the object, piece by piece, until there is room.
  *
  * fsync(), MORSEL_IOC_DESTROY and the end of the object come to a point from which on nothing
  * waits that was left before: they take all pieces, and wait for those that work items have.
@@ -27,9 +28,9 @@
  * items do it one after the other, under @finishing, or one of them would not wait for what
  * another one has taken.
  *
- * Locks: @finishing; @left_lock, nothing inside. Work items take those of tables, @settling and
- * i_mmap (clean.c), and neither @finishing nor the inode's nor mmap_lock nor a VMA's: who
- * waits for them may hold these.
+ * Locks: @finishing; @left_lock, and inside it that of a table of level 2. Work items take those
+ * of tables, @settling and i_mmap (clean.c), and neither @finishing nor the inode's nor
+ * mmap_lock nor a VMA's: who waits for them may hold these.
  * Callers: prune.c (leave); populate.c (free some); file.c, destroy.c, object.c (finish).
  */
 #include <linux/init.h>
@@ -56,17 +57,22 @@ static void morsel_gather_move(struct morsel_gather *to,
 			       struct morsel_gather *from)
 {
 	list_splice_tail_init(&from->tables, &to->tables);
+	list_splice_tail_init(&from->middles, &to->middles);
 	list_splice_tail_init(&from->pages, &to->pages);
 	to->nr_tables += from->nr_tables;
+	to->nr_middles += from->nr_middles;
+	to->nr_below += from->nr_below;
 	to->cuts += from->cuts;
 	from->nr_tables = 0;
+	from->nr_middles = 0;
+	from->nr_below = 0;
 	from->cuts = 0;
 }
 
 static long morsel_weight(struct morsel *m, const struct morsel_gather *g)
 {
-	return ((g->cuts - g->nr_tables) << morsel_page_order(m)) +
-	       g->nr_tables * MORSEL_TABLE_WEIGHT;
+	return ((g->cuts - g->nr_tables - g->nr_middles) << morsel_page_order(m)) +
+	       (g->nr_tables + g->nr_below) * MORSEL_TABLE_WEIGHT;
 }
 
 static bool morsel_waits_too_much(long waiting)
@@ -126,22 +132,51 @@ static unsigned long morsel_take(struct list_head *from, struct list_head *to,
 	return nr;
 }
 
+/*
+ * Take tables of pages out of the first one of level 2, which stays until it has none; it is
+ * returned then, and can rest.
+ */
+static struct ptdesc *morsel_take_below(struct morsel_gather *left,
+					struct morsel_gather *g)
+{
+	struct ptdesc *middle = list_first_entry_or_null(&left->middles,
+							 struct ptdesc, pt_list);
+
+	if (!middle)
+		return NULL;
+	g->nr_tables = morsel_open_middle(middle, &g->tables, MORSEL_PIECE_TABLES);
+	left->nr_below -= g->nr_tables;
+	if (!morsel_middle_is_open(middle))
+		return NULL;
+	list_del(&middle->pt_list);
+	left->nr_middles--;
+	left->cuts--;
+	return middle;
+}
+
 /* Take a piece; true: there are more. */
 static bool morsel_take_piece(struct morsel *m, struct morsel_gather *g)
 {
 	struct morsel_gather *left = &m->left;
+	struct ptdesc *opened = NULL;
 	bool more;
 
+	morsel_gather_init(g);
 	spin_lock(&m->left_lock);
 	g->nr_tables = morsel_take(&left->tables, &g->tables,
 				   MORSEL_PIECE_TABLES);
-	g->cuts = g->nr_tables +
-		  morsel_take(&left->pages, &g->pages,
-			      g->nr_tables ? 0 : MORSEL_PIECE_PAGES);
 	left->nr_tables -= g->nr_tables;
+	left->cuts -= g->nr_tables;
+	if (!g->nr_tables)
+		opened = morsel_take_below(left, g);
+	if (!g->nr_tables)
+		g->cuts = morsel_take(&left->pages, &g->pages, MORSEL_PIECE_PAGES);
 	left->cuts -= g->cuts;
+	g->cuts += g->nr_tables;
 	more = left->cuts;
 	spin_unlock(&m->left_lock);
+	if (opened)
+		morsel_rest(m, opened);
 	return more;
 }
 

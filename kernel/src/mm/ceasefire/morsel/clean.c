@@ -170,6 +170,19 @@ void morsel_settle(struct work_struct *work)
 				       settle));
 }
 
+/* Tables of level 2 give up those that they lead to, and rest. */
+static void morsel_open_middles(struct morsel *m, struct morsel_gather *g)
+{
+	struct ptdesc *middle, *next;
+
+	list_for_each_entry_safe(middle, next, &g->middles, pt_list) {
+		list_del(&middle->pt_list);
+		morsel_open_middle(middle, &g->tables, PTRS_PER_PTE);
+		morsel_rest(m, middle);
+		cond_resched();
+	}
+}
+
 /**
  * morsel_clean() - free what was cut
  * @m: the morsel
@@ -183,6 +196,7 @@ void morsel_clean(struct morsel *m, struct morsel_gather *g)
 	unsigned int nr = 0;
 	bool many;
 
+	morsel_open_middles(m, g);
 	list_for_each_entry(table, &g->tables, pt_list) {
 		LIST_HEAD(pages);
 
@@ -211,10 +225,12 @@ static void morsel_clean_below(struct morsel *m, unsigned long *table,
 	LIST_HEAD(pages);
 	unsigned int i;
 
+	if (level == 3 && morsel_cuts_gib(m))
+		morsel_rest_end(m, table);
 	for (i = 0; i < PTRS_PER_PTE; i++) {
 		unsigned long *next;
 
-		if (!table[i])
+		if (!morsel_leads(table[i]))
 			continue;
 		next = morsel_table(table[i]);
 		if (level == m->base) {

@@ -86,7 +86,7 @@ static int morsel_copy_level(struct morsel_copy *c, unsigned long *from,
 	for (i = 0; i < PTRS_PER_PTE && !err; i++) {
 		unsigned long *below;
 
-		if (!READ_ONCE(from[i]))
+		if (!morsel_leads(READ_ONCE(from[i])))
 			continue;
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -172,6 +172,7 @@ static int morsel_copy_share(struct morsel_copy *c, unsigned long *from,
 			morsel_table_share(table);
 			WRITE_ONCE(from[i], morsel_readable(from[i]));
 			WRITE_ONCE(to[i], morsel_readable(from[i]));
+			morsel_below_add(to + i, 1);
 		}
 		morsel_unlock_leaves(ptl);
 		morsel_copy_pause();

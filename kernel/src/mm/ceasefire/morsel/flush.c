@@ -12,8 +12,9 @@
  * But in lazy mode a CPU may walk tables ahead. So a table that was cut, which is emptied
  * first, waits for a flush that lazy CPUs get as well (clean.c).
  *
- * Copies of upper tables (sharers) lead to the table that has the entries which are cut, and have
- * none of those, see ceasefire_table_is_linked(); but for pages of 1 GiB.
+ * Copies of upper tables (sharers) lead to the table of level 2, and have no entries of it: see
+ * ceasefire_table_is_linked(). So they are only concerned where that table is cut (rest.c), or
+ * where pages have 1 GiB.
  *
  * Locks: i_mmap_rwsem, for reading. Callers: prune.c, clean.c, steal.c.
  */
@@ -113,6 +114,22 @@ static void morsel_flush_upper(struct address_space *mapping, u64 start, u64 end
 	}
 }
 
+/* Copies lead to tables of level 2 that somebody has cut. They go as a whole. */
+static void morsel_withdraw(struct address_space *mapping, u64 start, u64 end)
+{
+	struct vm_area_struct *vma;
+	unsigned long from, to;
+
+	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX) {
+		if (!morsel_part(vma, start, end, &from, &to))
+			continue;
+		/* A mapping begins and ends with a unit. */
+		from = round_down(from, PUD_SIZE);
+		to = round_up(to, PUD_SIZE);
+		ceasefire_withdraw(vma->vm_mm, from, to - from);
+	}
+}
+
 static void morsel_flush_each(struct morsel *m, u64 start, u64 end,
 			      bool tables, bool sleeps)
 {
@@ -124,6 +141,8 @@ static void morsel_flush_each(struct morsel *m, u64 start, u64 end,
 	bitmap_zero(seen, 1 << MORSEL_SEEN_BITS);
 	if (m->base == 3 && morsel_upper())
 		morsel_flush_upper(mapping, start, end);
+	if (morsel_is_unlinking(m))
+		morsel_withdraw(mapping, start, end);
 	vma_interval_tree_foreach(vma, &mapping->i_mmap, 0, ULONG_MAX) {
 		bool first = morsel_is_first(mapping, vma, seen);
 

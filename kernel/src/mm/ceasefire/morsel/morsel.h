@@ -24,6 +24,7 @@
  *   prune.c	depopulation: entries are cut
  *   flush.c	all who map it flush
  *   clean.c	what was cut is freed
+ *   rest.c	tables of level 2 are cut, rest, and are used again
  *   async.c	the same by others
  *   lazy.c	depopulation without a flush
  *   epochs.c	which offsets CPUs may still reach then (lazy_state.h)
@@ -48,7 +49,8 @@
  * M3 What was cut is freed when every mapping in i_mmap was flushed. A mapping that
  *    leaves i_mmap has flushed itself before.
  * M4 Who walks: entries of pages by the table's lock; tables of level 1 by RCU. Tables
- *    above, and so roots, are never cut: they stay as long as the object.
+ *    above stay as long as the object, for the offset that they were made for. Roots are never
+ *    cut; others may be, and an entry that leads to a table of level 2 always leads to one.
  * M5 Rights of a mapping are in its attach entry. Who reads entries of pages only must
  *    not trust them.
  * M6 Generic code changes no entry below an attach entry.
@@ -73,8 +75,9 @@
  *    reference to when a morsel gave it up.
  *
  * Locks, from the outside: inode lock (size), mmap_lock or a VMA's lock, @filling, that of steal.c,
- * of a family, @finishing, @settling, @freeing, @lazy_lock, i_mmap_rwsem, the lock of one table,
- * @pool_lock, that of family.c. Locks of two tables are never held at once.
+ * of a family, @finishing, @settling, @freeing, @lazy_lock, i_mmap_rwsem, @left_lock, the lock of
+ * one table, @pool_lock, that of family.c. Locks of two tables are never held at once, but steal.c
+ * tries for a second one.
  */
 #ifndef _MM_CEASEFIRE_MORSEL_H
 #define _MM_CEASEFIRE_MORSEL_H
@@ -123,11 +126,17 @@ struct morsel_drops {
 struct morsel_gather {
 	/* By page->lru, in the order of offsets. */
 	struct list_head	pages;
-	/* By pt_list. */
+	/* Tables of level 1, by pt_list. */
 	struct list_head	tables;
 	unsigned long		nr_tables;
+	/* Those of level 2, and how many of level 1 they lead to. */
+	struct list_head	middles;
+	unsigned long		nr_middles;
+	unsigned long		nr_below;
 	/* Pages and tables. */
 	unsigned long		cuts;
+	/* It counts in @unlinking. */
+	bool			unlinks;
 	/* NULL: the morsel shares nothing. */
 	struct morsel_drops	*drops;
 };
@@ -137,7 +146,11 @@ static inline void morsel_gather_init(struct morsel_gather *g)
 	INIT_LIST_HEAD(&g->pages);
 	INIT_LIST_HEAD(&g->tables);
 	g->nr_tables = 0;
+	INIT_LIST_HEAD(&g->middles);
+	g->nr_middles = 0;
+	g->nr_below = 0;
 	g->cuts = 0;
+	g->unlinks = false;
 	g->drops = NULL;
 }
 
@@ -176,7 +189,7 @@ struct morsel {
 	bool			counted;
 	/* Where mmap() maps it by itself. */
 	unsigned long		address;
-	/* The top, and tables of level 3 */
+	/* The top, and tables of level 3, with what rests. */
 	spinlock_t		lock;
 	/* Who pays; NULL: the root group. */
 	struct obj_cgroup	*objcg;
@@ -188,6 +201,8 @@ struct morsel {
 	atomic_long_t		flushes;
 	/* Who is between morsel_flush_begin() and the end of the flush. */
 	atomic_t		cutting;
+	/* The same who cuts tables of level 2; see rest.c. */
+	atomic_t		unlinking;
 	/* Tables that were cut, and are empty, but may be walked. @cut_lock */
 	spinlock_t		cut_lock;
 	struct list_head	cut;
@@ -308,6 +323,21 @@ static inline unsigned int morsel_index(u64 offset, unsigned int level)
 static inline unsigned long *morsel_table(unsigned long entry)
 {
 	return __va(entry & PTE_PFN_MASK);
+}
+
+/* A table of level 2 that is always empty: entries that were cut lead there, see rest.c. */
+extern unsigned long *morsel_nothing;
+
+/* Does an entry lead to a table of the object? */
+static inline bool morsel_leads(unsigned long entry)
+{
+	return entry && morsel_table(entry) != morsel_nothing;
+}
+
+/* Is there an entry that leads to a table of level 2, and is no root's? */
+static inline bool morsel_cuts_gib(const struct morsel *m)
+{
+	return m->level > 2 && !morsel_is_huge(m);
 }
 
 /* Of an entry of a page that is not 0 and has no mark: is there a page, or was it broken? */
@@ -478,6 +508,21 @@ void morsel_drops_put(struct morsel *m, struct morsel_drops *drops);
 void morsel_settle_now(struct morsel *m);
 void morsel_settle(struct work_struct *work);
 void morsel_clean_all(struct morsel *m);
+
+/* rest.c */
+int __init morsel_rest_init(void);
+bool morsel_is_linked(struct morsel *m, u64 offset, const unsigned long *in);
+void morsel_below_add(unsigned long *entry, int nr);
+bool morsel_is_unlinking(struct morsel *m);
+void morsel_unlink_end(struct morsel *m, struct morsel_gather *g);
+void morsel_cut_gib(struct morsel *m, u64 offset, struct morsel_gather *g);
+unsigned int morsel_open_middle(struct ptdesc *middle, struct list_head *tables,
+				unsigned int most);
+bool morsel_middle_is_open(struct ptdesc *middle);
+void morsel_rest(struct morsel *m, struct ptdesc *middle);
+bool morsel_rests(struct morsel *m, unsigned long *entry);
+struct ptdesc *morsel_wake(struct morsel *m, unsigned long *entry);
+void morsel_rest_end(struct morsel *m, unsigned long *table);
 
 /* async.c */
 bool morsel_leave(struct morsel *m, struct morsel_gather *g);

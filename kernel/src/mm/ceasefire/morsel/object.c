@@ -96,6 +96,7 @@ static struct inode *morsel_alloc_inode(struct super_block *sb)
 	atomic_long_set(&m->cuts, 0);
 	atomic_long_set(&m->flushes, 0);
 	atomic_set(&m->cutting, 0);
+	atomic_set(&m->unlinking, 0);
 	spin_lock_init(&m->cut_lock);
 	INIT_LIST_HEAD(&m->cut);
 	m->nr_cut = 0;
@@ -332,7 +333,7 @@ static int __init morsel_init(void)
 	struct vfsmount *mount;
 
 	morsel_memory_init();
-	if (morsel_clean_init() || morsel_steal_init())
+	if (morsel_clean_init() || morsel_rest_init() || morsel_steal_init())
 		return -ENOMEM;
 	morsel_cache = kmem_cache_create("morsel", sizeof(struct morsel), 0,
 					 SLAB_ACCOUNT | SLAB_RECLAIM_ACCOUNT,

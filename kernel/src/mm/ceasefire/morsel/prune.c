@@ -3,9 +3,10 @@
  * Depopulation: memory leaves a morsel, byte by byte where it has to, and by subtrees where
  * it can.
  *
- * Of each range the highest entries are cut that lead to nothing else: those of tables of
- * pages, and at the ends those of single pages. Roots and the tables above those of pages
- * stay, which is 4 KiB for a GiB at most. What is left of a page at the ends is zeroed, before.
+ * Of each range the highest entries are cut that lead to nothing else: that of a GiB where units
+ * have 512 GiB (rest.c), those of tables of pages, and at the ends those of single pages. Roots
+ * stay, and tables above those of pages wait to be used again, which is 4 KiB for a GiB. What
+ * is left of a page at the ends is zeroed, before.
  *
  * Huge pages are cut one by one; what is left of one at the ends is zeroed as well.
  *
@@ -95,6 +96,7 @@ static void morsel_cut_table(unsigned long *entry, struct morsel_gather *g)
 	if (!old)
 		return;
 	g->cuts++;
+	morsel_below_add(entry, -1);
 	if (g->drops && morsel_table_is_shared(morsel_table(old))) {
 		morsel_drop(g, (unsigned long)morsel_table(old) | 1);
 		return;
@@ -127,6 +129,11 @@ static void morsel_cut_tables(struct morsel *m, unsigned long *table,
 		}
 		stop = min(end, at + morsel_step(g, PUD_SIZE, PMD_SIZE));
 		spin_lock(lock);
+		/* Somebody else has cut all of it meanwhile. */
+		if (!morsel_is_linked(m, at, table)) {
+			spin_unlock(lock);
+			return;
+		}
 		for (; stop - at >= PMD_SIZE; at += PMD_SIZE, entry++)
 			morsel_cut_table(entry, g);
 		spin_unlock(lock);
@@ -175,6 +182,11 @@ static void morsel_cut(struct morsel *m, u64 start, u64 end,
 
 		/* As far as a table of level 2 reaches. */
 		next = min(end, (at | (PUD_SIZE - 1)) + 1);
+		if (next - at == PUD_SIZE && morsel_cuts_gib(m) && !g->drops) {
+			morsel_cut_gib(m, at, g);
+			cond_resched();
+			continue;
+		}
 		entry = morsel_entry(m, at, 2);
 		if (!entry) {
 			/* As in morsel_cut_pages(). */
@@ -356,6 +368,7 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 		morsel_cut_range(m, &ranges[i], &g);
 	if (morsel_must_flush(m, g.cuts))
 		morsel_flush(m, start, end, drops.tables);
+	morsel_unlink_end(m, &g);
 	morsel_flush_end(m, start, end);
 	morsel_drops_put(m, &drops);
 	atomic_long_add(g.cuts, &m->cuts);

@@ -21,8 +21,8 @@
  * takes one and looks at the entry once more; it has it before the entry was cleared, or
  * drops it. Secondary MMUs are told before the first entry goes.
  *
- * A table that has no entry is cut under its own lock, where nobody can install, by
- * cmpxchg(): under the lock of the table above others may cut it as well. It waits as any
+ * A table that has no entry is cut under its own lock, where nobody can install, and that of the
+ * table above, if that is free; by cmpxchg(), as hardware may set a bit. It waits as any
  * other that was cut (clean.c); nobody flushes at once, as there was nothing to cache but the
  * way to it, which a CPU forgets at the fault. Roots are never cut (M8).
  *
@@ -220,10 +220,29 @@ static bool morsel_steal_entry(unsigned long *above, unsigned long *table)
 		if (!found || morsel_table(found) != table)
 			return false;
 	} while (!try_cmpxchg(above, &found, 0));
+	morsel_below_add(above, -1);
 	return true;
 }
 
-static unsigned int morsel_steal_table(struct morsel *m, unsigned long *above)
+/*
+ * Under the lock of the table above as well, for which nobody waits: who cuts that table has
+ * counted what is below it (rest.c).
+ */
+static bool morsel_steal_locked(struct morsel *m, u64 at, unsigned long *above,
+				unsigned long *table)
+{
+	spinlock_t *lock = ptlock_ptr(virt_to_ptdesc(above));
+	bool cut;
+
+	if (!spin_trylock(lock))
+		return false;
+	cut = morsel_is_linked(m, at, above) && morsel_steal_entry(above, table);
+	spin_unlock(lock);
+	return cut;
+}
+
+static unsigned int morsel_steal_table(struct morsel *m, u64 at,
+				       unsigned long *above)
 {
 	unsigned long *table;
 	struct morsel_gather g;
@@ -237,7 +256,7 @@ static unsigned int morsel_steal_table(struct morsel *m, unsigned long *above)
 	if (!table)
 		return 0;
 	cut = morsel_is_open(m, table) && morsel_is_unused(table) &&
-	      morsel_steal_entry(above, table);
+	      morsel_steal_locked(m, at, above, table);
 	morsel_unlock_leaves(ptl);
 	if (!cut)
 		return 0;
@@ -282,7 +301,7 @@ static unsigned long morsel_steal(struct morsel *m, unsigned long *budget)
 				taken += morsel_steal_pages(m, above,
 							    at + i * PAGE_SIZE,
 							    MORSEL_STEAL_BATCH);
-			taken += morsel_steal_table(m, above);
+			taken += morsel_steal_table(m, at, above);
 			*budget -= min(*budget, PTRS_PER_PTE - 1UL);
 			cond_resched();
 		}

@@ -50,6 +50,12 @@ static void morsel_table_end(struct ptdesc *table, unsigned int level)
 	pagetable_free(table);
 }
 
+/* Behind one of level 3 is room to say what rests, where something may (rest.c). */
+static unsigned int morsel_table_order(struct morsel *m, unsigned int level)
+{
+	return level == 3 && morsel_cuts_gib(m);
+}
+
 /**
  * morsel_table_alloc() - an empty page table for a morsel
  * @m: the morsel
@@ -60,11 +66,12 @@ static void morsel_table_end(struct ptdesc *table, unsigned int level)
  */
 struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level)
 {
+	unsigned int order = morsel_table_order(m, level);
 	struct ptdesc *table;
 
-	if (morsel_charge(m, 1))
+	if (morsel_charge(m, 1UL << order))
 		return ERR_PTR(-EDQUOT);
-	table = pagetable_alloc(GFP_KERNEL | __GFP_ZERO, 0);
+	table = pagetable_alloc(GFP_KERNEL | __GFP_ZERO, order);
 	if (!table)
 		goto uncharge;
 	if (!morsel_table_begin(table, level)) {
@@ -73,14 +80,17 @@ struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level)
 	}
 	if (level == 1)
 		morsel_table_begin_use(m, table);
-	/* ceasefire_table_is_linked() */
-	if (level == 2)
+	if (level == 2) {
+		/* ceasefire_table_is_linked() */
 		table->__page_mapping = (unsigned long)m->inode.i_mapping;
-	atomic_long_inc(&m->tables);
+		/* morsel_below_add() */
+		table->pt_index = 0;
+	}
+	atomic_long_add(1L << order, &m->tables);
 	return table;
 
 uncharge:
-	morsel_uncharge(m, 1);
+	morsel_uncharge(m, 1UL << order);
 	return ERR_PTR(-ENOMEM);
 }
 
@@ -93,8 +103,10 @@ uncharge:
 void morsel_table_discard(struct morsel *m, struct ptdesc *table,
 			  unsigned int level)
 {
-	atomic_long_dec(&m->tables);
-	morsel_uncharge(m, 1);
+	unsigned int order = morsel_table_order(m, level);
+
+	atomic_long_sub(1L << order, &m->tables);
+	morsel_uncharge(m, 1UL << order);
 	morsel_table_end(table, level);
 }
 
@@ -130,10 +142,11 @@ void morsel_table_free(struct morsel *m, struct ptdesc *table,
 	};
 	struct morsel *owner = level > 1 ? m :
 		morsel_owner(m, table->__page_mapping);
+	unsigned int order = morsel_table_order(m, level);
 
 	morsel_owner_begin(m, owner);
-	morsel_uncharge(owner, 1);
-	atomic_long_dec(&owner->tables);
+	morsel_uncharge(owner, 1UL << order);
+	atomic_long_sub(1L << order, &owner->tables);
 	morsel_owner_end(m, owner);
 	CF_MUTATION_IF(morsel_no_rcu, level == 1,
 		       morsel_table_end(table, level); return);

@@ -21,6 +21,9 @@
  * each table that leads there or could. Who installs has either been there before, and
  * is cut, or sees the size.
  *
+ * The table of E may be cut itself. Then E goes later, and what the others do in the meantime is
+ * as if it had come before; but no table comes there any more (rest.c).
+ *
  * T itself is there as long as RCU's read side is held; its lock is in its descriptor.
  *
  * Locks: see above. Callers: fault.c, file.c, populate.c, prune.c, steal.c, map.c.
@@ -67,8 +70,8 @@ spinlock_t *morsel_lockptr(struct morsel *m, unsigned long *table,
  * @offset: in it, in bytes
  * @level: of the table that has the entry; 2 or more
  *
- * Return: where the entry is; it stays there as long as the object. NULL: tables are
- * missing above.
+ * Return: where the entry is; it stays there as long as the object, for the same offset. NULL:
+ * tables are missing above, from the first or since they were cut.
  */
 unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level)
 {
@@ -78,7 +81,7 @@ unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level)
 
 	while (at > level) {
 		next = READ_ONCE(*entry);
-		if (!next)
+		if (!morsel_leads(next))
 			return NULL;
 		at--;
 		entry = morsel_table(next) + morsel_index(offset, at);
@@ -176,35 +179,63 @@ static bool morsel_is_inside(struct morsel *m, u64 offset)
 	return offset < morsel_page_end(m, i_size_read(&m->inode));
 }
 
+/* May an entry lead to a new table? Under the lock of its table. */
+static int morsel_may_make(struct morsel *m, u64 offset, unsigned int level,
+			   unsigned long *entry)
+{
+	if (!morsel_is_inside(m, offset))
+		return -ENXIO;
+	if (morsel_is_copied(m))
+		return -EMLINK;
+	if (level == 2 && !morsel_is_linked(m, offset, entry))
+		return -EAGAIN;
+	return morsel_leads(READ_ONCE(*entry)) ? -EEXIST : 0;
+}
+
+/* A table below an entry: @table, or one that was there before. Returns what is left over. */
+static struct ptdesc *morsel_set_table(struct morsel *m, unsigned int level,
+				       unsigned long *entry, struct ptdesc *table)
+{
+	struct ptdesc *rested = level == 3 ? morsel_wake(m, entry) : NULL;
+	struct ptdesc *set = rested ?: table;
+
+	if (!set)
+		return NULL;
+	/* It is empty before it can be found. */
+	smp_wmb();
+	WRITE_ONCE(*entry, __pa(ptdesc_address(set)) | _PAGE_TABLE);
+	return rested ? table : NULL;
+}
+
 /* A table below an entry; somebody else may have made one meanwhile. */
 static int morsel_make_table(struct morsel *m, u64 offset, unsigned int level,
 			     unsigned long *entry)
 {
-	struct ptdesc *table = morsel_table_alloc(m, level - 1);
 	unsigned long *in = level == m->level + 1 ? m->top :
 		(unsigned long *)((unsigned long)entry & PAGE_MASK);
 	spinlock_t *lock = morsel_lockptr(m, in, level);
-	int err = 0;
+	struct ptdesc *table = NULL;
+	int err;
 
+	if (level != 3 || !morsel_rests(m, entry))
+		table = morsel_table_alloc(m, level - 1);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
+	if (level == 2 && morsel_cuts_gib(m))
+		morsel_install_pause();
 	spin_lock(lock);
-	if (!morsel_is_inside(m, offset)) {
-		err = -ENXIO;
-	} else if (morsel_is_copied(m)) {
-		err = -EMLINK;
-	} else if (!READ_ONCE(*entry)) {
-		/* It is empty before it can be found. */
-		smp_wmb();
-		WRITE_ONCE(*entry, __pa(ptdesc_address(table)) | _PAGE_TABLE);
+	err = morsel_may_make(m, offset, level, entry);
+	if (!err) {
+		table = morsel_set_table(m, level, entry, table);
 		if (in == m->top)
 			__set_bit(entry - m->top, m->roots);
-		table = NULL;
+		else if (level == 2)
+			morsel_below_add(entry, 1);
 	}
 	spin_unlock(lock);
 	if (table)
 		morsel_table_discard(m, table, level - 1);
-	return err;
+	return err == -EEXIST ? 0 : err;
 }
 
 /**
@@ -213,8 +244,8 @@ static int morsel_make_table(struct morsel *m, u64 offset, unsigned int level,
  * @offset: of the page
  *
  * Context: may sleep.
- * Return: 0; -ENOMEM, -EDQUOT: no memory, or a limit; -ENXIO: the object is smaller; -EMLINK: it
- * is being copied, see morsel_open().
+ * Return: 0; -EAGAIN: somebody cuts them meanwhile; -ENOMEM, -EDQUOT: no memory, or a limit;
+ * -ENXIO: the object is smaller; -EMLINK: it is being copied, see morsel_open().
  */
 int morsel_make_tables(struct morsel *m, u64 offset)
 {
@@ -224,7 +255,9 @@ int morsel_make_tables(struct morsel *m, u64 offset)
 		unsigned long *entry = morsel_entry(m, offset, level);
 		int err;
 
-		if (READ_ONCE(*entry))
+		if (!entry)
+			return -EAGAIN;
+		if (morsel_leads(READ_ONCE(*entry)))
 			continue;
 		err = morsel_make_table(m, offset, level, entry);
 		if (err)

@@ -40,7 +40,7 @@ static struct report *report;
 static int kmsg = -1;
 
 static const char *const log_troubles[] = {
-	"WARNING: ", "BUG: ", "kernel BUG at", "Oops", "general protection",
+	"WARNING: ", "BUG: ", "kernel BUG at", "Oops", "general protection", ": bad p",
 	"possible recursive locking", "possible circular locking",
 	"inconsistent lock state", "suspicious RCU usage", "rcu_preempt",
 	"soft lockup", "blocked for more than", "memory corruption",

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Units of 512 GiB: a GiB leaves the object by one entry, and the table that it led to is used
+ * again (mm/ceasefire/morsel/rest.c). Who is late, or looks elsewhere, finds nothing of it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "checker.h"
+#include "ktap.h"
+#include "map.h"
+#include "morsels.h"
+#include "peer.h"
+#include "regions.h"
+
+#define OWN	WORD(0x5a)
+#define OTHER	WORD(0x33)
+#define BOTH	(PROT_READ | PROT_WRITE)
+#define PAGES	8
+#define ALL	(512 * GIB)
+/* A root, and what is behind it. */
+#define ROOT	2
+/* Of a table that is full, with itself. */
+#define FULL	513
+#define DELAY_MS	400
+
+static void expect(int fd, uint64_t pages, uint64_t tables, const char *when)
+{
+	struct morsel_stat stat = morsel_stat(fd);
+
+	ENSURE(stat.pages == pages && stat.tables == tables,
+	       "%s: %llu pages and %llu tables, not %llu and %llu", when,
+	       (unsigned long long)stat.pages, (unsigned long long)stat.tables,
+	       (unsigned long long)pages, (unsigned long long)tables);
+}
+
+static uint64_t cuts_of(int fd, uint64_t offset, uint64_t length)
+{
+	uint64_t before = morsel_stat(fd).cuts;
+
+	ENSURE(!morsel_depopulate(fd, offset, length), "depopulate");
+	return morsel_stat(fd).cuts - before;
+}
+
+/* A page in each piece of the range. */
+static void populate_each(int fd, uint64_t offset, uint64_t length, uint64_t piece)
+{
+	struct morsel_range ranges[512];
+	unsigned int nr = 0;
+	uint64_t at;
+
+	for (at = offset; at < offset + length; at += piece) {
+		ranges[nr++] = (struct morsel_range){ at, PAGE };
+		if (nr == 512 || at + piece >= offset + length) {
+			ENSURE(!morsel_vector(fd, MORSEL_IOC_POPULATE, ranges, nr, NULL),
+			       "populate");
+			nr = 0;
+		}
+	}
+}
+
+/* All that can be cut by an entry of its own, if the first and the last page stay. */
+static void populate_most(int fd, uint64_t unit)
+{
+	uint64_t piece;
+
+	for (piece = PAGE; piece < unit; piece *= 512) {
+		populate_each(fd, 0, 512 * piece, piece);
+		populate_each(fd, unit - 512 * piece, 512 * piece, piece);
+	}
+}
+
+/* Table 3.1 of the thesis that morsels come from: the most cuts by size of the unit. */
+static void counts(void)
+{
+	static const struct {
+		uint64_t unit, whole, most;
+	} rows[] = {
+		{ UNIT, 512, 510 },
+		{ GIB, 512, 510 + 2 * 511 },
+		{ ALL, 512, 510 + 2 * 2 * 511 },
+	};
+	size_t i;
+
+	for (i = 0; i < KTAP_COUNT(rows); i++) {
+		uint64_t unit = rows[i].unit, cuts;
+		int fd = morsel_make_of(unit, unit);
+
+		populate_most(fd, unit);
+		cuts = cuts_of(fd, PAGE, unit - 2 * PAGE);
+		ENSURE(cuts == rows[i].most, "unit %zu: %llu cuts, not %llu", i,
+		       (unsigned long long)cuts, (unsigned long long)rows[i].most);
+		ENSURE(morsel_stat(fd).pages == 2, "%llu pages are left",
+		       (unsigned long long)morsel_stat(fd).pages);
+		ENSURE(!cuts_of(fd, PAGE, unit - 2 * PAGE), "the same is cut again");
+		populate_most(fd, unit);
+		cuts = cuts_of(fd, 0, unit);
+		ENSURE(cuts == rows[i].whole, "unit %zu: %llu cuts of all, not %llu", i,
+		       (unsigned long long)cuts, (unsigned long long)rows[i].whole);
+		ENSURE(!morsel_stat(fd).pages, "%llu pages are left",
+		       (unsigned long long)morsel_stat(fd).pages);
+		close(fd);
+	}
+}
+
+/* Zeroes, memory, and the table; and what is beside it stays. */
+static void comes_back(void)
+{
+	int fd = morsel_make_of(ALL, ALL), i;
+	char *p = morsel_map(fd, ALL, BOTH);
+
+	morsel_fill(p + GIB - PAGE, 1, OTHER);
+	morsel_fill(p + 2 * GIB, 1, OTHER);
+	for (i = 0; i < 50; i++) {
+		morsel_fill(p + GIB, PAGES, OWN);
+		morsel_fill(p + GIB + i * UNIT, PAGES, OWN);
+		morsel_fill(p + 2 * GIB - PAGES * PAGE, PAGES, OWN);
+		ENSURE(cuts_of(fd, GIB, GIB) == 1, "not one cut");
+		MUST(fsync(fd));
+		/* Three tables of level 2, of which one rests. */
+		expect(fd, 2, ROOT + 3 + 2, "taken away");
+		ENSURE(!morsel_count(p + GIB, PAGES, OWN) &&
+		       !morsel_count(p + GIB + i * UNIT, PAGES, OWN) &&
+		       !morsel_count(p + 2 * GIB - PAGES * PAGE, PAGES, OWN),
+		       "it is still there");
+		ENSURE(!probe_read(p + GIB), "no zeroes");
+		ENSURE(probe_read(p + GIB - PAGE) == OTHER && probe_read(p + 2 * GIB) == OTHER,
+		       "what is beside it has gone");
+	}
+	ENSURE(!morsel_depopulate(fd, 0, 3 * GIB), "depopulate");
+	MUST(fsync(fd));
+	expect(fd, 0, ROOT + 3, "all of it");
+	/* Nothing is there: nobody has to flush for it. */
+	ENSURE(!cuts_of(fd, 0, ALL), "cuts of nothing");
+}
+
+/* It goes while others have it, and a second table for the GiB is there meanwhile. */
+static void left(void)
+{
+	int fd = morsel_make_of(ALL, ALL);
+	char *p = morsel_map(fd, ALL, BOTH);
+
+	morsel_fill(p, PAGES, OWN);
+	morsel_fill(p + 7 * UNIT, PAGES, OWN);
+	morsel_fill(p + GIB - UNIT, PAGES, OWN);
+	morsel_clean_delay(DELAY_MS);
+	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+	PREMISE(morsel_stat(fd).waiting, "it is free by now");
+	ENSURE(morsel_stat(fd).waiting == 3 * FULL, "%llu wait",
+	       (unsigned long long)morsel_stat(fd).waiting);
+	ENSURE(!morsel_count(p, PAGES, OWN), "it is still there");
+	morsel_fill(p, PAGES, OTHER);
+	PREMISE(morsel_stat(fd).waiting, "it was free too early");
+	morsel_clean_delay(0);
+	MUST(fsync(fd));
+	ENSURE(!morsel_stat(fd).waiting, "%llu wait",
+	       (unsigned long long)morsel_stat(fd).waiting);
+	ENSURE(morsel_count(p, PAGES, OTHER) == PAGES, "what came later has gone");
+	expect(fd, PAGES, ROOT + 2 + 1, "later");
+	/* Both are used in turn, and there is never a third one. */
+	ENSURE(cuts_of(fd, 0, GIB) == 1, "not one cut");
+	MUST(fsync(fd));
+	expect(fd, 0, ROOT + 2, "in the end");
+	morsel_fill(p, 1, OWN);
+	expect(fd, 1, ROOT + 2 + 1, "once more");
+}
+
+/* Pieces of what is below a table of level 2, by several cleaners; and the bound of M9. */
+static void pieces(void)
+{
+	long limit = morsel_sysfs("limit");
+	int fd = morsel_make_of(ALL, ALL), i;
+	uint64_t most = 0;
+
+	/* Of what may wait to be freed by others it is a part. */
+	morsel_set("limit", 100000000);
+	for (i = 0; i < 20; i++) {
+		populate_each(fd, 0, 2 * GIB, 4 * UNIT);
+		ENSURE(!morsel_leave(fd, i % 2 * GIB, GIB), "depopulate");
+		ENSURE(!morsel_leave(fd, 0, 2 * GIB), "depopulate");
+		if (i % 4 == 3)
+			MUST(fsync(fd));
+	}
+	MUST(fsync(fd));
+	ENSURE(!morsel_stat(fd).pages && !morsel_stat(fd).waiting, "%llu pages, %llu wait",
+	       (unsigned long long)morsel_stat(fd).pages,
+	       (unsigned long long)morsel_stat(fd).waiting);
+	morsel_clean_delay(DELAY_MS);
+	morsel_set("limit", morsel_sysfs("pages") + 16 * 1024);
+	for (i = 0; i < 4; i++) {
+		populate_each(fd, 0, 3 * UNIT, UNIT);
+		ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+		if (morsel_stat(fd).waiting > most)
+			most = morsel_stat(fd).waiting;
+	}
+	morsel_clean_delay(0);
+	morsel_set("limit", limit);
+	PREMISE(most, "it is free by now");
+	ENSURE((long)most <= 2048 + morsel_sysfs("pages") / 8, "%llu pages wait",
+	       (unsigned long long)most);
+	MUST(fsync(fd));
+	ENSURE(!morsel_stat(fd).pages && !morsel_stat(fd).waiting, "not all is free");
+}
+
+/* The peer has it cached, and by a table of its own with sharers. */
+static void reached(char *p, int fd)
+{
+	peer_finds(p, PAGES, OWN);
+	/* What is taken is there for a while longer, and nobody reaches it. */
+	morsel_clean_delay(DELAY_MS);
+	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+	PREMISE(morsel_stat(fd).waiting, "it is free by now");
+	checker_forbid(p, PAGES);
+	peer_finds(p, PAGES, 0);
+	checker_allow(p, PAGES);
+	ENSURE(peer_write(p, PAGES, OTHER) == PAGES, "the peer cannot write");
+	morsel_clean_delay(0);
+	MUST(fsync(fd));
+	ENSURE(morsel_count(p, PAGES, OTHER) == PAGES, "it has written elsewhere");
+	peer_finds(p, PAGES, OTHER);
+	ENSURE(!morsel_depopulate(fd, 0, GIB), "depopulate");
+	peer_finds(p, PAGES, 0);
+}
+
+static void unreachable(void)
+{
+	int fd = morsel_make_of(ALL, ALL);
+	char *p = morsel_map(fd, ALL, BOTH);
+
+	need_cpus(2);
+	pin_to_cpu(0);
+	peer_start(1);
+	morsel_fill(p, PAGES, OWN);
+	reached(p, fd);
+}
+
+static void sharers(void)
+{
+	int fd = morsel_make_of(ALL, ALL), i;
+	char *p;
+
+	sharers_start();
+	p = morsel_map(fd, ALL, BOTH);
+	for (i = 0; i < 3; i++) {
+		morsel_fill(p, PAGES, OWN);
+		reached(p, fd);
+	}
+}
+
+/* A thread that writes once while others take the memory away. */
+static char *victim;
+static atomic_int written;
+
+static void *write_once(void *unused)
+{
+	(void)unused;
+	pin_to_cpu(1);
+	written = probe_write(victim, OWN) ? 1 : -1;
+	return NULL;
+}
+
+/* It has found where its table of pages is to be, and has not locked that yet. */
+static pthread_t begin_write(char *at, unsigned int ms)
+{
+	pthread_t thread;
+
+	need_cpus(2);
+	pin_to_cpu(0);
+	victim = at;
+	written = 0;
+	morsel_install_delay(ms);
+	ENSURE(!pthread_create(&thread, NULL, write_once, NULL), "no thread");
+	sleep_ms(ms / 4);
+	morsel_install_delay(0);
+	return thread;
+}
+
+/*
+ * The table of level 2 that a fault has found is cut, and rests, while another one is used for the
+ * GiB. What the fault makes must not be in there.
+ */
+static void late_table(void)
+{
+	int fd = morsel_make_of(ALL, ALL);
+	char *p = morsel_map(fd, ALL, BOTH);
+	pthread_t thread;
+
+	morsel_fill(p, 1, OTHER);
+	thread = begin_write(p + 100 * UNIT, 8 * DELAY_MS);
+	morsel_clean_delay(DELAY_MS);
+	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+	morsel_fill(p, 1, OTHER);
+	morsel_clean_delay(0);
+	MUST(fsync(fd));
+	expect(fd, 1, ROOT + 2 + 1 + 1, "with the table that the fault has");
+	PREMISE(!written, "the fault was too early");
+	pthread_join(thread, NULL);
+	ENSURE(written == 1 && probe_read(victim) == OWN, "the write is lost");
+	ENSURE(!morsel_depopulate(fd, 0, GIB), "depopulate");
+	MUST(fsync(fd));
+	expect(fd, 0, ROOT + 2, "in the end");
+	morsel_fill(p, 1, OTHER);
+	morsel_clean_delay(DELAY_MS);
+	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+	morsel_fill(p, 1, OTHER);
+	morsel_clean_delay(0);
+	ENSURE(!probe_read(victim), "it is back");
+}
+
+/* It is cut because the object gets smaller: nothing is to come behind its end. */
+static void late_size(void)
+{
+	int fd = morsel_make_of(2 * GIB, ALL);
+	char *p = morsel_map(fd, ALL, BOTH);
+	pthread_t thread;
+
+	morsel_fill(p, 1, OTHER);
+	morsel_fill(p + GIB, 1, OTHER);
+	thread = begin_write(p + GIB + 100 * UNIT, 4 * DELAY_MS);
+	MUST(ftruncate(fd, PAGE));
+	PREMISE(!written, "the fault was too early");
+	pthread_join(thread, NULL);
+	ENSURE(written == -1, "it has written behind the end");
+	MUST(fsync(fd));
+	expect(fd, 1, ROOT + 2 + 1, "smaller");
+}
+
+/* mm/gup_test.h: the debug kernel walks for each page of a range, without faults. */
+struct gup_test {
+	uint64_t get_usec, put_usec, addr, size;
+	uint32_t pages_per_call, gup_flags, test_flags, which_pages[8];
+};
+
+#define GUP_BASIC_TEST	_IOWR('g', 4, struct gup_test)
+#define FOLL_NOFAULT	(1U << 5)
+/* Of one call. Two reads of an entry are a few instructions apart, so it needs many. */
+#define WALKS		32
+
+static void walk_by_smaps(pid_t pid)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	read_whole(path);
+}
+
+static void walk_by_reading(pid_t pid, char *p)
+{
+	static char words[WALKS * PAGE];
+	struct iovec there = { p, sizeof(words) }, here = { words, sizeof(words) };
+	unsigned int i;
+
+	if (process_vm_readv(pid, &here, 1, &there, 1, 0) < 0 && errno != EFAULT)
+		_exit(2);
+	/* The kernel copies byte by byte, so a word may be half of it. */
+	for (i = 0; i < sizeof(words); i++)
+		if (words[i] && words[i] != (char)OWN)
+			ktap_fail("byte %u: %#x", i, words[i]);
+}
+
+static void walk_by_gup(pid_t pid, char *p)
+{
+	static int fd = -2;
+	struct gup_test test = {
+		.addr = (uintptr_t)p, .size = WALKS * PAGE, .pages_per_call = WALKS,
+		.gup_flags = FOLL_NOFAULT,
+	};
+
+	if (fd == -2)
+		fd = open("/sys/kernel/debug/gup_test", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		walk_by_reading(pid, p);
+	else
+		ioctl(fd, GUP_BASIC_TEST, &test);
+}
+
+/* Walks by mmap_lock, for ever. */
+__attribute__((noreturn))
+static void look(pid_t pid, char *p, int cpu)
+{
+	unsigned int i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pin_to_cpu(cpu);
+	/* So that the root is linked. */
+	probe_read(p);
+	for (i = 0;; i++) {
+		walk_by_gup(pid, p);
+		if (i % 32 == 30)
+			walk_by_reading(pid, p);
+		if (i % 32 == 31)
+			walk_by_smaps(pid);
+	}
+}
+
+#define LOOKS	3
+
+/* Who walks there by mmap_lock finds a table in each entry that led to one. */
+static void walked(void)
+{
+	int fd = morsel_make_of(ALL, ALL), i, status;
+	char *p = morsel_map(fd, ALL, BOTH);
+	double end = seconds_until_end(10);
+	pid_t pid = getpid(), looks[LOOKS];
+	unsigned long rounds;
+	int nr = online_cpus() - 1;
+
+	need_cpus(2);
+	pin_to_cpu(0);
+	nr = nr < LOOKS ? nr : LOOKS;
+	for (i = 0; i < nr; i++) {
+		looks[i] = (pid_t)MUST(fork());
+		if (!looks[i])
+			look(pid, p, 1 + i);
+	}
+	for (rounds = 0; seconds() < end; rounds++) {
+		ENSURE(!morsel_populate(fd, 0, WALKS * PAGE), "populate");
+		*(volatile uint64_t *)p = OWN;
+		ENSURE(!morsel_depopulate(fd, 0, GIB), "depopulate");
+		ENSURE(!waitpid(-1, &status, WNOHANG), "a process ends with %#x", status);
+	}
+	for (i = 0; i < nr; i++) {
+		kill(looks[i], SIGKILL);
+		MUST(waitpid(looks[i], NULL, 0));
+	}
+	ktap_note("%lu rounds, %llu cuts", rounds, (unsigned long long)morsel_stat(fd).cuts);
+	MUST(fsync(fd));
+	ENSURE(morsel_stat(fd).pages <= WALKS, "%llu pages",
+	       (unsigned long long)morsel_stat(fd).pages);
+}
+
+/* Processes with a GiB of their own each, and one in which all do everything. */
+#define USERS	4
+
+/* Zero, or what all write: perhaps half of it, as the kernel copies byte by byte. */
+static bool is_known(uint64_t word)
+{
+	return !(word & ~OWN) && (word & OWN & WORD(0x02)) * 0x2d == word;
+}
+
+static bool use_common(int fd, char *p, unsigned int *seed)
+{
+	uint64_t at = (uint64_t)(rand_r(seed) % 8) * 50 * UNIT + rand_r(seed) % 512 * PAGE;
+	uint64_t word = OWN;
+
+	switch (rand_r(seed) % 7) {
+	case 0:
+		return !morsel_depopulate(fd, 0, GIB);
+	case 1:
+		return !morsel_leave(fd, 0, GIB);
+	case 2:
+		return !morsel_depopulate(fd, at & ~(UNIT - 1), 2 * UNIT);
+	case 3:
+		return !morsel_populate(fd, at, 20 * PAGE);
+	case 4:
+		return pwrite(fd, &word, 8, (off_t)at) == 8;
+	case 5:
+		return pread(fd, &word, 8, (off_t)at) == 8 && is_known(word);
+	default:
+		word = probe_read(p + at);
+		return is_known(word) && probe_write(p + at, OWN);
+	}
+}
+
+static bool use_own(int fd, char *p, uint64_t at, unsigned int *seed)
+{
+	uint64_t more = (uint64_t)(rand_r(seed) % 100) * UNIT, word = WORD(rand_r(seed) % 255 + 1);
+	int err;
+
+	morsel_fill(p + at + more, PAGES, word);
+	if (morsel_count(p + at + more, PAGES, word) != PAGES)
+		return false;
+	err = rand_r(seed) % 2 ? morsel_leave(fd, at, GIB) : morsel_depopulate(fd, at, GIB);
+	return !err && morsel_count(p + at + more, PAGES, 0) == PAGES;
+}
+
+__attribute__((noreturn))
+static void use(int fd, unsigned int number, double end)
+{
+	char *p = morsel_map(fd, ALL, BOTH);
+	unsigned int seed = number + 1, i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (i = 0; seconds() < end; i++) {
+		if (!use_common(fd, p, &seed))
+			_exit(2);
+		if (!use_own(fd, p, (number + 1) * GIB, &seed))
+			_exit(3);
+		if (i % 16 == 15 && fsync(fd))
+			_exit(4);
+	}
+	_exit(0);
+}
+
+static void storm(void)
+{
+	double end = seconds_until_end(10);
+	int fd = morsel_make_of(ALL, ALL), status;
+	unsigned int i;
+	uint64_t most;
+
+	for (i = 0; i < USERS; i++)
+		if (!MUST(fork()))
+			use(fd, i, end);
+	for (i = 0; i < USERS; i++) {
+		MUST(wait(&status));
+		ENSURE(!status, "a process ends with %#x", status);
+	}
+	ENSURE(!morsel_depopulate(fd, 0, ALL), "depopulate");
+	MUST(fsync(fd));
+	ENSURE(!morsel_stat(fd).pages && !morsel_stat(fd).waiting, "%llu pages, %llu wait",
+	       (unsigned long long)morsel_stat(fd).pages,
+	       (unsigned long long)morsel_stat(fd).waiting);
+	ktap_note("%llu cuts, %llu tables", (unsigned long long)morsel_stat(fd).cuts,
+		  (unsigned long long)morsel_stat(fd).tables);
+	/* For a GiB one, and as many as waited at a time, or were in the hands of somebody. */
+	most = (uint64_t)(USERS + 1) * (1 + USERS + morsel_sysfs("limit") / 8 / FULL);
+	ENSURE(morsel_stat(fd).tables <= ROOT + most, "%llu tables",
+	       (unsigned long long)morsel_stat(fd).tables);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct ktap_case cases[] = {
+		{ "counts", counts, 0 },
+		{ "comes_back", comes_back, 0 },
+		{ "left", left, 0 },
+		{ "pieces", pieces, 0 },
+		{ "unreachable", unreachable, 0 },
+		{ "sharers", sharers, 0 },
+		{ "late_table", late_table, 0 },
+		{ "late_size", late_size, 0 },
+		{ "walked", walked, 300 },
+		{ "storm", storm, 300 },
+	};
+
+	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
+}
