@@ -12,6 +12,7 @@
  *                   memory
  *       call        one that leaves it to others to free the memory: cuts and
  *                   the flush, and nothing of what follows
+ *       sparse      the same, of an object with one page in each 2 MiB
  *       copy        FICLONE of an object that has all pages, in units of 1 GiB;
  *                   beside it fork() with as much anonymous memory
  *       table,      the first write after that to 2 MiB, and to a page of them;
@@ -306,19 +307,38 @@ static unsigned long cuts_of(int fd)
 	return of_morsel.cuts;
 }
 
-/* In units of which nothing but pages is cut, or whole tables of them. */
-static void measure_call(unsigned long size, unsigned long unit, unsigned int repeat)
+static const struct layout {
+	unsigned long unit;
+	const char *name;
+} layouts[] = {
+	{ 2 * MIB, "unit-2M" },
+	{ GIB, "unit-1G" },
+	{ 512 * GIB, "unit-512G" },
+};
+
+/* Roots are never cut: nothing but pages, whole tables of them, or what leads to 512 of these. */
+static unsigned long cuts_for(unsigned long size, unsigned long unit)
 {
+	if (unit > GIB && size >= GIB)
+		return size / GIB;
+	return unit > 2 * MIB && size >= 2 * MIB ? size / (2 * MIB) : size / PAGE;
+}
+
+static void measure_call(const char *name, unsigned long size, const struct layout *layout,
+			 unsigned int repeat)
+{
+	unsigned long unit = layout->unit, all = size < 2 * MIB ? 2 * MIB : size;
 	struct morsel_geometry geometry = { .unit = unit, .base = PAGE };
 	int fd = memfd_create("bench", MFD_CLOEXEC | MFD_MORSEL);
-	unsigned long all = size < 2 * MIB ? 2 * MIB : size, cuts;
+	bool sparse = !strcmp(name, "sparse");
 	char *at;
 
 	if (fd < 0 || ioctl(fd, MORSEL_IOC_GEOMETRY, &geometry) || ftruncate(fd, (off_t)all))
 		die_errno("a morsel of %lu", all);
 	all = (all + unit - 1) / unit * unit;
 	at = map(fd, all, MAP_SHARED);
-	for_morsel(fd, MORSEL_IOC_POPULATE, 0, size, 0);
+	for (unsigned long n = 0; n < size; n += sparse ? 2 * MIB : size)
+		for_morsel(fd, MORSEL_IOC_POPULATE, n, sparse ? PAGE : size, 0);
 	read_byte(at);
 	/* Those who free do not run on this CPU before it is over. */
 	set_first(true);
@@ -326,12 +346,11 @@ static void measure_call(unsigned long size, unsigned long unit, unsigned int re
 	for_morsel(fd, MORSEL_IOC_DEPOPULATE, 0, size, MORSEL_ASYNC);
 	MARK();
 	set_first(false);
-	cuts = unit > 2 * MIB && size >= 2 * MIB ? size / (2 * MIB) : size / PAGE;
-	if (cuts_of(fd) != cuts)
+	if (cuts_of(fd) != cuts_for(size, unit))
 		die(EXIT_FAILED, "%lu cuts for %lu bytes", cuts_of(fd), size);
 	if (fsync(fd))
 		die_errno("fsync");
-	print("call", unit > 2 * MIB ? "unit-1G" : "unit-2M", size, 1, 0, repeat);
+	print(name, layout->name, size, 1, 0, repeat);
 	if (munmap(at, all))
 		die_errno("munmap");
 	close(fd);
@@ -487,6 +506,7 @@ int main(int argc, char **argv)
 	static const unsigned long sparse[] = {
 		2 * MIB, 32 * MIB, 512 * MIB, 8 * GIB, 64 * GIB, 256 * GIB,
 	};
+	static const unsigned long thin[] = { 512 * MIB, GIB, 2 * GIB, 8 * GIB, 64 * GIB };
 	struct options options;
 
 	set_program_name("morsel-bench");
@@ -494,20 +514,22 @@ int main(int argc, char **argv)
 	require_morsels();
 	run_on_cpu(nth_cpu(0));
 	write_to(HUGE_SHM, "advise");
-	/* Of what may wait to be freed by others it is a part. */
-	write_to(LIMIT, "100000000");
+	/* Of what may wait to be freed by others it is a part, where each table counts as full. */
+	write_to(LIMIT, "1000000000");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	print_environment_json(stdout);
 	for (unsigned int repeat = 0; repeat < options.repeats; repeat++) {
 		for (size_t i = 0; i < sizeof(sparse) / sizeof(*sparse); i++)
 			measure_sparse(sparse[i], repeat);
+		for (size_t i = 0; i < sizeof(thin) / sizeof(*thin) && options.largest == GIB; i++)
+			for (size_t k = 1; k < sizeof(layouts) / sizeof(*layouts); k++)
+				measure_call("sparse", thin[i], &layouts[k], repeat);
 		for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
 			if (pieces[i] > options.largest)
 				break;
 			/* There are 511 units. */
-			if (pieces[i] < GIB)
-				measure_call(pieces[i], 2 * MIB, repeat);
-			measure_call(pieces[i], GIB, repeat);
+			for (size_t k = pieces[i] == GIB; k < sizeof(layouts) / sizeof(*layouts); k++)
+				measure_call("call", pieces[i], &layouts[k], repeat);
 			measure_take(pieces[i], repeat);
 			if (pieces[i] < 2 * MIB)
 				continue;

@@ -93,10 +93,17 @@ def test_all_rows_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (1 << 21, "unit-1G", 4101, False),
         (1 << 21, "unit-2M", 55_200, True),
         (1 << 30, "unit-1G", 55_200, True),
+        # As before below 1 GiB, then one entry for each.
+        (1 << 29, "unit-512G", 29_600, True),
+        (1 << 30, "unit-512G", 4100, True),
+        (1 << 30, "unit-512G", 4101, False),
+        (1 << 36, "unit-512G", 10_400, True),
+        (1 << 36, "unit-512G", 10_401, False),
     ],
 )
+@pytest.mark.parametrize("case", [morsels.CALL, morsels.SPARSE])
 def test_a_call_alone_is_so_much_for_each_cut(
-    size: int, mode: str, cost: float, good: bool
+    case: str, size: int, mode: str, cost: float, good: bool
 ) -> None:
-    found = morsels.missed(rows_of(line("call", mode, size, cost)))
+    found = morsels.missed(rows_of(line(case, mode, size, cost)))
     assert (not found) == good and all("must be" in text for text in found)

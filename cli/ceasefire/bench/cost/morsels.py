@@ -21,8 +21,10 @@ from ceasefire.output import progress
 
 MORSEL = "morsel"
 CALL = "call"
-# The mode in which whole tables of pages are cut.
-TABLES = "unit-1G"
+# The same of an object with one page in each 2 MiB.
+SPARSE = "sparse"
+# The mode in which whole tables of pages are cut, and that in which tables of those are.
+TABLES, MIDDLES = "unit-1G", "unit-512G"
 # Of a call that leaves it to others to free the memory: so many, and for each entry that is cut.
 CALL_MOST, CUT_MOST = 4000, 100
 # A GiB of pages, of morsels or of something else, and what the guest itself needs.
@@ -131,12 +133,14 @@ def rows_of(samples: Iterable[Sample]) -> list[Row]:
 
 
 def cuts(size: int, mode: str) -> int:
-    """Return how many entries are cut for so many bytes: those of tables, or else of pages.
+    """Return how many entries are cut for so many bytes: the highest ones but roots.
 
     Where a unit has 2 MiB its table of pages is its root, which is never cut.
     """
     table = 512 * 4 * KIB
-    return size // table if mode == TABLES and size >= table else size // (4 * KIB)
+    if mode == MIDDLES and size >= GIB:
+        return size // GIB
+    return size // table if mode in (TABLES, MIDDLES) and size >= table else size // (4 * KIB)
 
 
 def missed(rows: Iterable[Row]) -> list[str]:
@@ -148,7 +152,7 @@ def missed(rows: Iterable[Row]) -> list[str]:
             lines.append(f"{case} of {size:,} bytes, {mode}: the wait took more than the calls")
             continue
         most = CALL_MOST + CUT_MOST * cuts(size, mode)
-        if case == CALL and cost > most:
+        if case in (CALL, SPARSE) and cost > most:
             lines.append(f"{case} of {size:,} bytes, {mode}: {cost:,.0f}, must be {most:,}")
         for limit in LIMITS.get(case, ()):
             other = costs.get((case, size, limit.other))
