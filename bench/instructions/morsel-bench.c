@@ -255,7 +255,7 @@ static unsigned long faults_now(void)
 /* Enough calls that what the kernel does by itself while they wait is little beside them. */
 static unsigned long calls_for(unsigned long size)
 {
-	unsigned long calls = 256 * MIB / size;
+	unsigned long calls = 128 * MIB / size;
 
 	return calls < 1 ? 1 : calls > 4096 ? 4096 : calls;
 }
