@@ -75,6 +75,16 @@ def test_other_expectation_is_searched_again(models: Models) -> None:
     assert "holds, but it should be that it breaks" in wrong.stdout
 
 
+def test_the_long_list_is_another(models: Models) -> None:
+    (models.folder / "cases-long").write_text("slow\trecycle.pml\tholds\n")
+    long = models.run("--long")
+    assert long.returncode == 0, long.stdout + long.stderr
+    assert "1..1\n" in long.stdout
+    assert "ok 1 recycle.slow\n" in long.stdout
+    named = models.run("slow", "keys")
+    assert "1..2\n" in named.stdout
+
+
 def test_two_clones_share_what_was_found(models: Models, tmp_path: Path) -> None:
     assert models.run("keys").returncode == 0
     other = Models(tmp_path / "other")
