@@ -58,7 +58,7 @@ def test_the_unit_that_suffices_is_chosen_where_one_has_to_be_said() -> None:
     assert abi._unit_for(1) == 2 << 20
     assert abi._unit_for(511 * (2 << 20)) == 2 << 20
     assert abi._unit_for(511 * (2 << 20) + 1) == 1 << 30
-    assert abi._unit_for(512 << 40) == 512 << 30
+    assert abi._unit_for(512 << 40) == 256 << 40
     assert abi._unit_for(1, page=2 << 20) == 1 << 30
     assert abi._unit_for(1, page=1 << 30) == 512 << 30
 
@@ -174,7 +174,7 @@ def test_ranges() -> None:
     [
         (["create", "pool", "64M"], 2, "the command is missing"),
         (["create", "pool", "0", "--", "true"], 2, "of no use"),
-        (["create", "--unit", "3M", "pool", "64M", "--", "true"], 2, "2M, 1G or 512G"),
+        (["create", "--unit", "3M", "pool", "64M", "--", "true"], 2, "2M, 1G, 512G or 256T"),
         (["create", "--page", "4M", "pool", "64M", "--", "true"], 2, "4K, 2M or 1G"),
         (["create", "--page", "2M", "--unit", "2M", "p", "4M", "--", "true"], 2, "larger than"),
         (["create", "--page", "2M", "--lazy", "pool", "64M", "--", "true"], 2, "pages of 4K"),

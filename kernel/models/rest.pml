@@ -10,7 +10,7 @@
  *
  * Each sees the steps of the others at once here: the barriers are in the code.
  *
- * Follows morsel_cut_gib(), morsel_open_middle(), morsel_rest(), morsel_make_table(),
+ * Follows morsel_cut_upper(), morsel_open_middle(), morsel_rest(), morsel_make_table(),
  * morsel_install(), morsel_flush() and morsel_must_flush().
  */
 #define MIDDLES 2

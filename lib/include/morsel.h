@@ -38,7 +38,7 @@ enum morsel_call {
 
 /* How a morsel is laid out; all 0 is what fits most. */
 struct morsel_layout {
-	/* In bytes, a power of two: 2 MiB, 1 GiB or 512 GiB; 0: the smallest that suffices. */
+	/* In bytes, a power of two: 2 MiB, 1 GiB, 512 GiB or 256 TiB; 0: the smallest that suffices. */
 	uint64_t unit;
 	/* Where it is mapped if nothing is there, a multiple of the unit; 0: anywhere. */
 	uint64_t address;

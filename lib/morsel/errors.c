@@ -25,7 +25,7 @@ static const struct message {
 	  "the administrator does not allow morsels, or pages of 1 GiB, which need CAP_IPC_LOCK: see "
 	  "/sys/kernel/mm/ceasefire/morsel/enabled" },
 	{ BIT(CREATE), EINVAL,
-	  "there is no such unit or page, or the name is too long: take units of 2 MiB, 1 GiB or 512 GiB, "
+	  "there is no such unit or page, or the name is too long: take units of 2 MiB, 1 GiB, 512 GiB or 256 TiB, "
 	  "pages of 4 KiB, or 2 MiB or 1 GiB in larger units, an address that is a multiple of the unit, and a "
 	  "name of at most 249 bytes" },
 	{ BIT(CREATE), EFBIG,

@@ -48,7 +48,7 @@ static uint64_t unit_for(uint64_t size, uint64_t page)
 {
 	uint64_t unit = (page ? page : 4096) << 9;
 
-	while (unit < 512ULL << 30 && (size + unit - 1) / unit > 511)
+	while (unit < 256ULL << 40 && (size + unit - 1) / unit > 511)
 		unit <<= 9;
 	return unit;
 }

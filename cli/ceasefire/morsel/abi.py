@@ -36,7 +36,7 @@ _VECTOR_TEXT = struct.Struct("=QIIQ")
 _RANGE_TEXT = struct.Struct("=QQ")
 _STAT_BYTES = 72
 _PAGE = 4096
-UNITS = (2 << 20, 1 << 30, 512 << 30)
+UNITS = (2 << 20, 1 << 30, 512 << 30, 256 << 40)
 PAGES = (_PAGE, 2 << 20, 1 << 30)
 
 _WORDS = {
@@ -49,7 +49,10 @@ _WORDS = {
     errno.ENODEV: "it was destroyed",
     errno.EFBIG: "a morsel has at most 511 units: take a larger unit, or none",
     errno.ENOMEM: "there is no memory, or a limit is reached",
-    errno.EOPNOTSUPP: "this machine cannot have such morsels",
+    errno.EOPNOTSUPP: (
+        "this machine cannot have such morsels: units of 256T need page tables of five levels, "
+        "pages of 1G a processor that has them"
+    ),
 }
 _COPY_WORDS = {
     **_WORDS,

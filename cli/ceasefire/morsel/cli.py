@@ -126,7 +126,7 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("size", metavar="SIZE", help="in bytes, or like 64M or 1G")
     parser.add_argument(
-        "--unit", metavar="SIZE", help="2M, 1G or 512G (default: the smallest that suffices)"
+        "--unit", metavar="SIZE", help="2M, 1G, 512G or 256T (default: the smallest that suffices)"
     )
     parser.add_argument(
         "--page",
@@ -203,7 +203,7 @@ def create_main(args: argparse.Namespace) -> int:
     mode, command = _mode_and_command(args, "ceasefire morsel create pool 1G -- ./server")
     unit = None if args.unit is None else bytes_of(args.unit)
     if unit is not None and unit not in abi.UNITS:
-        raise UsageError(f"--unit {args.unit}: it is 2M, 1G or 512G")
+        raise UsageError(f"--unit {args.unit}: it is 2M, 1G, 512G or 256T")
     page = bytes_of(args.page)
     if page not in abi.PAGES:
         raise UsageError(f"--page {args.page}: it is 4K, 2M or 1G")

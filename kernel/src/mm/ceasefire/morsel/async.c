@@ -98,8 +98,12 @@ static void morsel_wait_over(struct morsel *m, long weight)
 bool morsel_leave(struct morsel *m, struct morsel_gather *g)
 {
 	long weight = morsel_weight(m, g);
-	unsigned int i, nr;
+	unsigned int i, nr = 0;
 
+	/* A table that led nowhere has no weight, and is to rest all the same. */
+	if (g->cuts)
+		nr = clamp_t(long, DIV_ROUND_UP(weight, MORSEL_PIECE_WEIGHT), 1,
+			     MORSEL_CLEANERS);
 	if (morsel_waits_too_much(atomic_long_add_return(weight,
 							 &morsel_waiting))) {
 		atomic_long_sub(weight, &morsel_waiting);
@@ -109,8 +113,6 @@ bool morsel_leave(struct morsel *m, struct morsel_gather *g)
 	spin_lock(&m->left_lock);
 	morsel_gather_move(&m->left, g);
 	spin_unlock(&m->left_lock);
-	nr = min_t(long, MORSEL_CLEANERS,
-		   DIV_ROUND_UP(weight, MORSEL_PIECE_WEIGHT));
 	for (i = 0; i < nr; i++)
 		queue_work(morsel_wq, &m->cleaners[i].work);
 	return true;

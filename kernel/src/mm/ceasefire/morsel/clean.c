@@ -220,24 +220,49 @@ void morsel_clean(struct morsel *m, struct morsel_gather *g)
 }
 
 static void morsel_clean_below(struct morsel *m, unsigned long *table,
+			       unsigned int level);
+
+/* A table above those of pages, and what is below. */
+static void morsel_clean_table(struct morsel *m, unsigned long *table,
+			       unsigned int level)
+{
+	morsel_clean_below(m, table, level);
+	morsel_table_free(m, virt_to_ptdesc(table), level);
+}
+
+/* What rests below an entry; it leads to nothing but what rests further below. */
+static void morsel_clean_resting(struct morsel *m, unsigned long *entry,
+				 unsigned int level)
+{
+	struct ptdesc *table;
+
+	for (;;) {
+		spin_lock(&m->lock);
+		table = morsel_wake(m, entry, level);
+		spin_unlock(&m->lock);
+		if (!table)
+			break;
+		morsel_clean_table(m, ptdesc_address(table), level - 1);
+	}
+}
+
+static void morsel_clean_below(struct morsel *m, unsigned long *table,
 			       unsigned int level)
 {
 	LIST_HEAD(pages);
 	unsigned int i;
 
-	if (level == 3 && morsel_cuts_gib(m))
-		morsel_rest_end(m, table);
 	for (i = 0; i < PTRS_PER_PTE; i++) {
 		unsigned long *next;
 
+		morsel_clean_resting(m, table + i, level);
 		if (!morsel_leads(table[i]))
 			continue;
 		next = morsel_table(table[i]);
 		if (level == m->base) {
 			list_add_tail(&morsel_leaf_page(table[i])->lru, &pages);
 		} else if (level > 2) {
-			morsel_clean_below(m, next, level - 1);
-			morsel_table_free(m, virt_to_ptdesc(next), level - 1);
+			morsel_clean_table(m, next, level - 1);
 		} else {
 			morsel_table_put(m, next);
 		}

@@ -63,11 +63,14 @@ static bool morsel_find_link(struct morsel *m, struct mm_struct *mm,
 	pud_t *pud;
 	pmd_t *pmd;
 
+	link->lock = &mm->page_table_lock;
+	link->entry = (unsigned long *)pgd;
+	if (m->level == 4)
+		return true;
 	p4d = make ? p4d_alloc(mm, pgd, addr) :
 		     pgd_none(*pgd) ? NULL : p4d_offset(pgd, addr);
 	if (!p4d)
 		return false;
-	link->lock = &mm->page_table_lock;
 	link->entry = (unsigned long *)p4d;
 	if (m->level == 3)
 		return true;
@@ -91,7 +94,9 @@ static bool morsel_find_link(struct morsel *m, struct mm_struct *mm,
 static void morsel_set_link(struct morsel *m, unsigned long *entry,
 			    unsigned long val)
 {
-	if (m->level == 3)
+	if (m->level == 4)
+		set_pgd((pgd_t *)entry, __pgd(val));
+	else if (m->level == 3)
 		set_p4d((p4d_t *)entry, __p4d(val));
 	else
 		WRITE_ONCE(*entry, val);
@@ -430,9 +435,10 @@ unsigned long morsel_get_unmapped_area(struct file *file, unsigned long addr,
 		if (got == addr)
 			return got;
 	}
-	/* Somewhere, with room to round up. */
-	addr = mm_get_unmapped_area(current->mm, NULL, 0, len + unit - PAGE_SIZE,
-				    0, flags);
+	/* Somewhere, with room to round up; below 128 TiB, if it can be there. */
+	len += unit - PAGE_SIZE;
+	addr = len > DEFAULT_MAP_WINDOW ? DEFAULT_MAP_WINDOW + PAGE_SIZE : 0;
+	addr = mm_get_unmapped_area(current->mm, NULL, addr, len, 0, flags);
 	return IS_ERR_VALUE(addr) ? addr : round_up(addr, unit);
 }
 

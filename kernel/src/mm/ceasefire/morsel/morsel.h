@@ -3,9 +3,9 @@
  * Morsels: memory objects with page tables of their own, which are linked into every
  * process that maps one.
  *
- * A morsel has units of 2 MiB, 1 GiB or 512 GiB. The table of a unit, its root, is
- * what processes link: an entry of their own table of PMDs, PUDs or P4Ds leads there, the
- * attach entry. It has the rights of the mapping; entries of pages always allow all but
+ * A morsel has units of 2 MiB, 1 GiB, 512 GiB, or with five levels 256 TiB. The table of a unit,
+ * its root, is what processes link: an entry of their own table of PMDs, PUDs, P4Ds or PGDs leads
+ * there, the attach entry. It has the rights of the mapping; entries of pages always allow all but
  * execution. Roots are in turn found by a table of the object, its top, which no CPU
  * walks. So software walks one tree, from the top, whoever maps it where.
  *
@@ -24,7 +24,7 @@
  *   prune.c	depopulation: entries are cut
  *   flush.c	all who map it flush
  *   clean.c	what was cut is freed
- *   rest.c	tables of level 2 are cut, rest, and are used again
+ *   rest.c	tables of level 2 and 3 are cut, rest, and are used again
  *   async.c	the same by others
  *   lazy.c	depopulation without a flush
  *   epochs.c	which offsets CPUs may still reach then (lazy_state.h)
@@ -38,7 +38,7 @@
  *   poison.c	a page is broken
  *   show.c	what can be seen of it
  *
- * Tables by level: 1 has entries of pages, 2 leads to those, 3 to these. The top has
+ * Tables by level: 1 has entries of pages, 2 leads to those, 3 to these, 4 to those. The top has
  * the level above roots. Where pages have 2 MiB or 1 GiB, their entries are in tables of level 2 or
  * 3, and there are none below.
  *
@@ -50,7 +50,7 @@
  *    leaves i_mmap has flushed itself before.
  * M4 Who walks: entries of pages by the table's lock; tables of level 1 by RCU. Tables
  *    above stay as long as the object, for the offset that they were made for. Roots are never
- *    cut; others may be, and an entry that leads to a table of level 2 always leads to one.
+ *    cut; others may be, and an entry that leads to a table of level 2 or 3 always leads to one.
  * M5 Rights of a mapping are in its attach entry. Who reads entries of pages only must
  *    not trust them.
  * M6 Generic code changes no entry below an attach entry.
@@ -104,8 +104,11 @@ enum morsel_enabled {
 /* Units that a mapping can link; one less than a table has, so that none is like a unit. */
 #define MORSEL_UNITS_MAX	(PTRS_PER_PTE - 1)
 
-/* Of units: their roots are tables of level 1, 2, 3. */
-#define MORSEL_LEVEL_MAX	3
+/* Of units: their roots are tables of level 1, 2, 3, 4. */
+#define MORSEL_LEVEL_MAX	4
+
+/* Of tables that have entries of pages. */
+#define MORSEL_BASE_MAX		3
 
 struct obj_cgroup;
 struct morsel_family;
@@ -129,6 +132,8 @@ struct morsel_gather {
 	/* Tables of level 1, by pt_list. */
 	struct list_head	tables;
 	unsigned long		nr_tables;
+	/* Those of level 3; by who has cut them they become some of level 2. */
+	struct list_head	uppers;
 	/* Those of level 2, and how many of level 1 they lead to. */
 	struct list_head	middles;
 	unsigned long		nr_middles;
@@ -146,6 +151,7 @@ static inline void morsel_gather_init(struct morsel_gather *g)
 	INIT_LIST_HEAD(&g->pages);
 	INIT_LIST_HEAD(&g->tables);
 	g->nr_tables = 0;
+	INIT_LIST_HEAD(&g->uppers);
 	INIT_LIST_HEAD(&g->middles);
 	g->nr_middles = 0;
 	g->nr_below = 0;
@@ -189,7 +195,7 @@ struct morsel {
 	bool			counted;
 	/* Where mmap() maps it by itself. */
 	unsigned long		address;
-	/* The top, and tables of level 3, with what rests. */
+	/* The top, and tables of level 3 and 4, with what rests. */
 	spinlock_t		lock;
 	/* Who pays; NULL: the root group. */
 	struct obj_cgroup	*objcg;
@@ -201,7 +207,7 @@ struct morsel {
 	atomic_long_t		flushes;
 	/* Who is between morsel_flush_begin() and the end of the flush. */
 	atomic_t		cutting;
-	/* The same who cuts tables of level 2; see rest.c. */
+	/* The same who cuts tables of level 2 or 3; see rest.c. */
 	atomic_t		unlinking;
 	/* Tables that were cut, and are empty, but may be walked. @cut_lock */
 	spinlock_t		cut_lock;
@@ -325,7 +331,7 @@ static inline unsigned long *morsel_table(unsigned long entry)
 	return __va(entry & PTE_PFN_MASK);
 }
 
-/* A table of level 2 that is always empty: entries that were cut lead there, see rest.c. */
+/* A table of level 2 or 3 that is always empty: entries that were cut lead there, see rest.c. */
 extern unsigned long *morsel_nothing;
 
 /* Does an entry lead to a table of the object? */
@@ -334,10 +340,10 @@ static inline bool morsel_leads(unsigned long entry)
 	return entry && morsel_table(entry) != morsel_nothing;
 }
 
-/* Is there an entry that leads to a table of level 2, and is no root's? */
-static inline bool morsel_cuts_gib(const struct morsel *m)
+/* May tables be cut to which those of a level lead, 3 or 4? Then they rest below the same entry. */
+static inline bool morsel_may_rest(const struct morsel *m, unsigned int level)
 {
-	return m->level > 2 && !morsel_is_huge(m);
+	return level > 2 && level <= m->level && !morsel_is_huge(m);
 }
 
 /* Of an entry of a page that is not 0 and has no mark: is there a page, or was it broken? */
@@ -511,18 +517,21 @@ void morsel_clean_all(struct morsel *m);
 
 /* rest.c */
 int __init morsel_rest_init(void);
-bool morsel_is_linked(struct morsel *m, u64 offset, const unsigned long *in);
+bool morsel_is_linked(struct morsel *m, u64 offset, const unsigned long *in,
+		      unsigned int level);
 void morsel_below_add(unsigned long *entry, int nr);
 bool morsel_is_unlinking(struct morsel *m);
 void morsel_unlink_end(struct morsel *m, struct morsel_gather *g);
-void morsel_cut_gib(struct morsel *m, u64 offset, struct morsel_gather *g);
+void morsel_cut_upper(struct morsel *m, u64 offset, unsigned int level,
+		      struct morsel_gather *g);
+void morsel_open_uppers(struct morsel *m, struct morsel_gather *g);
 unsigned int morsel_open_middle(struct ptdesc *middle, struct list_head *tables,
 				unsigned int most);
 bool morsel_middle_is_open(struct ptdesc *middle);
-void morsel_rest(struct morsel *m, struct ptdesc *middle);
-bool morsel_rests(struct morsel *m, unsigned long *entry);
-struct ptdesc *morsel_wake(struct morsel *m, unsigned long *entry);
-void morsel_rest_end(struct morsel *m, unsigned long *table);
+void morsel_rest(struct morsel *m, struct ptdesc *table);
+bool morsel_rests(struct morsel *m, unsigned long *entry, unsigned int level);
+struct ptdesc *morsel_wake(struct morsel *m, unsigned long *entry,
+			   unsigned int level);
 
 /* async.c */
 bool morsel_leave(struct morsel *m, struct morsel_gather *g);

@@ -3,10 +3,10 @@
  * Depopulation: memory leaves a morsel, byte by byte where it has to, and by subtrees where
  * it can.
  *
- * Of each range the highest entries are cut that lead to nothing else: that of a GiB where units
- * have 512 GiB (rest.c), those of tables of pages, and at the ends those of single pages. Roots
- * stay, and tables above those of pages wait to be used again, which is 4 KiB for a GiB. What
- * is left of a page at the ends is zeroed, before.
+ * Of each range the highest entries are cut that lead to nothing else: that of 512 GiB where units
+ * have 256 TiB, that of a GiB where they have 512 GiB or more (rest.c), those of tables of pages,
+ * and at the ends those of single pages. Roots stay, and tables above those of pages wait to be
+ * used again, which is 4 KiB for a GiB. What is left of a page at the ends is zeroed, before.
  *
  * Huge pages are cut one by one; what is left of one at the ends is zeroed as well.
  *
@@ -130,7 +130,7 @@ static void morsel_cut_tables(struct morsel *m, unsigned long *table,
 		stop = min(end, at + morsel_step(g, PUD_SIZE, PMD_SIZE));
 		spin_lock(lock);
 		/* Somebody else has cut all of it meanwhile. */
-		if (!morsel_is_linked(m, at, table)) {
+		if (!morsel_is_linked(m, at, table, 2)) {
 			spin_unlock(lock);
 			return;
 		}
@@ -167,6 +167,21 @@ static void morsel_cut_huge(struct morsel *m, u64 start, u64 end,
 	}
 }
 
+/* Of an entry that is to be cut at the begin of a range: its table; 0: of none that rest. */
+static unsigned int morsel_cut_level(struct morsel *m, u64 start, u64 end,
+				     const struct morsel_gather *g)
+{
+	unsigned int level;
+
+	if (g->drops)
+		return 0;
+	for (level = m->level; morsel_may_rest(m, level); level--)
+		if (IS_ALIGNED(start, morsel_span(level)) &&
+		    end - start >= morsel_span(level))
+			return level;
+	return 0;
+}
+
 /* A range of whole pages. */
 static void morsel_cut(struct morsel *m, u64 start, u64 end,
 		       struct morsel_gather *g)
@@ -178,15 +193,17 @@ static void morsel_cut(struct morsel *m, u64 start, u64 end,
 		return;
 	}
 	for (at = start; at < end; at = next) {
+		unsigned int level = morsel_cut_level(m, at, end, g);
 		unsigned long *entry;
 
-		/* As far as a table of level 2 reaches. */
-		next = min(end, (at | (PUD_SIZE - 1)) + 1);
-		if (next - at == PUD_SIZE && morsel_cuts_gib(m) && !g->drops) {
-			morsel_cut_gib(m, at, g);
+		if (level) {
+			next = at + morsel_span(level);
+			morsel_cut_upper(m, at, level, g);
 			cond_resched();
 			continue;
 		}
+		/* As far as a table of level 2 reaches. */
+		next = min(end, (at | (PUD_SIZE - 1)) + 1);
 		entry = morsel_entry(m, at, 2);
 		if (!entry) {
 			/* As in morsel_cut_pages(). */
@@ -372,6 +389,7 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 	morsel_flush_end(m, start, end);
 	morsel_drops_put(m, &drops);
 	atomic_long_add(g.cuts, &m->cuts);
+	morsel_open_uppers(m, &g);
 	if (!async || !morsel_leave(m, &g))
 		morsel_clean(m, &g);
 	return 0;

@@ -32,10 +32,10 @@ int morsel_set_base(struct morsel *m, u64 bytes)
 {
 	unsigned int base;
 
-	for (base = 1; base <= MORSEL_LEVEL_MAX; base++)
+	for (base = 1; base <= MORSEL_BASE_MAX; base++)
 		if (bytes == morsel_span(base))
 			break;
-	if (base > MORSEL_LEVEL_MAX)
+	if (base > MORSEL_BASE_MAX)
 		return -EINVAL;
 	/* Generic code knows entries of that size only then. */
 	if (base > 1 && !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
@@ -49,7 +49,13 @@ int morsel_set_base(struct morsel *m, u64 bytes)
 	return 0;
 }
 
-/* Of 2 MiB, 1 GiB or 512 GiB, and larger than a page of it. */
+/* Above its roots a process has a table of its own. */
+static unsigned int morsel_level_max(void)
+{
+	return pgtable_l5_enabled() ? MORSEL_LEVEL_MAX : MORSEL_LEVEL_MAX - 1;
+}
+
+/* Of 2 MiB, 1 GiB, 512 GiB or 256 TiB, and larger than a page of it. */
 static int morsel_set_unit(struct morsel *m, u64 unit)
 {
 	unsigned int level;
@@ -57,10 +63,12 @@ static int morsel_set_unit(struct morsel *m, u64 unit)
 	for (level = m->base; level <= MORSEL_LEVEL_MAX; level++) {
 		if (unit != morsel_span(level + 1))
 			continue;
+		if (level > morsel_level_max())
+			return -EOPNOTSUPP;
 		WRITE_ONCE(m->level, level);
 		return 0;
 	}
-	return unit == morsel_span(MORSEL_LEVEL_MAX + 2) ? -EOPNOTSUPP : -EINVAL;
+	return -EINVAL;
 }
 
 /**
@@ -69,7 +77,7 @@ static int morsel_set_unit(struct morsel *m, u64 unit)
  * @g: the layout; without a size of pages they are as before
  *
  * Return: 0; -EBUSY: it has a layout; -ENODEV: it was destroyed; -EINVAL: there is no such unit, or
- * no such pages; -EOPNOTSUPP: not yet, not on this machine, or not together; -EPERM as of
+ * no such pages; -EOPNOTSUPP: not on this machine, or not together; -EPERM as of
  * morsel_set_base(); -ENOMEM.
  */
 int morsel_set_geometry(struct morsel *m, const struct morsel_geometry *g)
@@ -107,7 +115,7 @@ static u64 morsel_unit_of(const struct morsel *m, u64 size)
 {
 	unsigned int level = m->base;
 
-	while (level < MORSEL_LEVEL_MAX && morsel_is_too_large(size, level))
+	while (level < morsel_level_max() && morsel_is_too_large(size, level))
 		level++;
 	return morsel_span(level + 1);
 }

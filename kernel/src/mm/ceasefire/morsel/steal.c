@@ -236,7 +236,7 @@ static bool morsel_steal_locked(struct morsel *m, u64 at, unsigned long *above,
 
 	if (!spin_trylock(lock))
 		return false;
-	cut = morsel_is_linked(m, at, above) && morsel_steal_entry(above, table);
+	cut = morsel_is_linked(m, at, above, 2) && morsel_steal_entry(above, table);
 	spin_unlock(lock);
 	return cut;
 }

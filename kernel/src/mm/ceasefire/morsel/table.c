@@ -12,8 +12,8 @@
 #include "morsel.h"
 
 /*
- * The kernel's own words for tables of a level. For level 3 it has no lock of the table: that is
- * for entries of pages of 1 GiB, see huge.c.
+ * The kernel's own words for tables of a level; of level 4 it says nothing. For level 3 it has no
+ * lock of the table: that is for entries of pages of 1 GiB, see huge.c.
  */
 static bool morsel_table_begin(struct ptdesc *table, unsigned int level)
 {
@@ -50,10 +50,10 @@ static void morsel_table_end(struct ptdesc *table, unsigned int level)
 	pagetable_free(table);
 }
 
-/* Behind one of level 3 is room to say what rests, where something may (rest.c). */
+/* Behind one of level 3 or 4 is room to say what rests, where something may (rest.c). */
 static unsigned int morsel_table_order(struct morsel *m, unsigned int level)
 {
-	return level == 3 && morsel_cuts_gib(m);
+	return morsel_may_rest(m, level);
 }
 
 /**
@@ -80,12 +80,12 @@ struct ptdesc *morsel_table_alloc(struct morsel *m, unsigned int level)
 	}
 	if (level == 1)
 		morsel_table_begin_use(m, table);
-	if (level == 2) {
-		/* ceasefire_table_is_linked() */
+	/* ceasefire_table_is_linked() */
+	if (level == 2)
 		table->__page_mapping = (unsigned long)m->inode.i_mapping;
-		/* morsel_below_add() */
+	/* morsel_below_add() */
+	if (level > 1)
 		table->pt_index = 0;
-	}
 	atomic_long_add(1L << order, &m->tables);
 	return table;
 
@@ -120,6 +120,7 @@ static void morsel_table_free_middle(struct rcu_head *head)
 	morsel_table_end(container_of(head, struct ptdesc, pt_rcu_head), 2);
 }
 
+/* Of level 3 or 4. */
 static void morsel_table_free_upper(struct rcu_head *head)
 {
 	morsel_table_end(container_of(head, struct ptdesc, pt_rcu_head), 3);
@@ -138,7 +139,7 @@ void morsel_table_free(struct morsel *m, struct ptdesc *table,
 {
 	static const rcu_callback_t by_level[] = {
 		NULL, morsel_table_free_leaves, morsel_table_free_middle,
-		morsel_table_free_upper,
+		morsel_table_free_upper, morsel_table_free_upper,
 	};
 	struct morsel *owner = level > 1 ? m :
 		morsel_owner(m, table->__page_mapping);

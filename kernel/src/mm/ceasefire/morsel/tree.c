@@ -187,7 +187,7 @@ static int morsel_may_make(struct morsel *m, u64 offset, unsigned int level,
 		return -ENXIO;
 	if (morsel_is_copied(m))
 		return -EMLINK;
-	if (level == 2 && !morsel_is_linked(m, offset, entry))
+	if (!morsel_is_linked(m, offset, entry, level))
 		return -EAGAIN;
 	return morsel_leads(READ_ONCE(*entry)) ? -EEXIST : 0;
 }
@@ -196,7 +196,7 @@ static int morsel_may_make(struct morsel *m, u64 offset, unsigned int level,
 static struct ptdesc *morsel_set_table(struct morsel *m, unsigned int level,
 				       unsigned long *entry, struct ptdesc *table)
 {
-	struct ptdesc *rested = level == 3 ? morsel_wake(m, entry) : NULL;
+	struct ptdesc *rested = morsel_wake(m, entry, level);
 	struct ptdesc *set = rested ?: table;
 
 	if (!set)
@@ -217,11 +217,11 @@ static int morsel_make_table(struct morsel *m, u64 offset, unsigned int level,
 	struct ptdesc *table = NULL;
 	int err;
 
-	if (level != 3 || !morsel_rests(m, entry))
+	if (!morsel_rests(m, entry, level))
 		table = morsel_table_alloc(m, level - 1);
 	if (IS_ERR(table))
 		return PTR_ERR(table);
-	if (level == 2 && morsel_cuts_gib(m))
+	if (morsel_may_rest(m, level + 1))
 		morsel_install_pause();
 	spin_lock(lock);
 	err = morsel_may_make(m, offset, level, entry);
@@ -229,7 +229,7 @@ static int morsel_make_table(struct morsel *m, u64 offset, unsigned int level,
 		table = morsel_set_table(m, level, entry, table);
 		if (in == m->top)
 			__set_bit(entry - m->top, m->roots);
-		else if (level == 2)
+		else if (level < 4)
 			morsel_below_add(entry, 1);
 	}
 	spin_unlock(lock);

@@ -104,7 +104,7 @@ static bool sharers_whole_limited(struct mm_struct *mm, unsigned long addr)
 	p4d_t p4d = READ_ONCE(*p4d_offset_lockless(pgd, top, addr));
 
 	CF_MUTATION(sharers_links_writable, return false);
-	return !(p4d_flags(p4d) & _PAGE_RW);
+	return !(pgd_flags(top) & p4d_flags(p4d) & _PAGE_RW);
 }
 
 static void sharers_whole_note(struct sharers_gib *gib, unsigned int slot)

@@ -33,10 +33,9 @@ static void sharers_withdraw_region(struct sharers *s, struct sharers_gib *gib,
 }
 
 /* Of a GiB, or a part of it. */
-static void sharers_withdraw_gib(struct sharers *s, unsigned long addr,
-				 unsigned long end)
+static void sharers_withdraw_gib(struct sharers *s, struct sharers_gib *gib,
+				 unsigned long addr, unsigned long end)
 {
-	struct sharers_gib *gib = sharers_gib(s, addr);
 	unsigned long whole;
 	unsigned int slot;
 
@@ -54,6 +53,19 @@ static void sharers_withdraw_gib(struct sharers *s, unsigned long addr,
 		sharers_withdraw_region(s, gib, addr);
 }
 
+/* Of many; a morsel may have 262,144, of which few were ever used. */
+static void sharers_withdraw_gibs(struct sharers *s, unsigned long addr,
+				  unsigned long end)
+{
+	struct sharers_gib *gib;
+	unsigned long index;
+
+	xa_for_each_range(&s->gibs, index, gib, addr >> SHARERS_GIB_SHIFT,
+			  (end - 1) >> SHARERS_GIB_SHIFT)
+		sharers_withdraw_gib(s, gib, max(addr, index << SHARERS_GIB_SHIFT),
+				     min(end, (index + 1) << SHARERS_GIB_SHIFT));
+}
+
 /**
  * __sharers_withdraw() - take entries out of copies
  * @mm: the process
@@ -67,15 +79,15 @@ void __sharers_withdraw(struct mm_struct *mm, unsigned long addr,
 			unsigned long size)
 {
 	struct sharers *s = mm->context.sharers;
-	unsigned long end = addr + size, next;
+	unsigned long end = addr + size;
 
 	CF_MUTATION(sharers_copies_stay, return);
 	/* CPUs give up tables of their copies. */
 	rcu_read_lock();
-	for (; addr < end; addr = next) {
-		next = min((addr | ~PUD_MASK) + 1, end);
-		sharers_withdraw_gib(s, addr, next);
-	}
+	if ((addr ^ (end - 1)) >> SHARERS_GIB_SHIFT)
+		sharers_withdraw_gibs(s, addr, end);
+	else
+		sharers_withdraw_gib(s, sharers_gib(s, addr), addr, end);
 	rcu_read_unlock();
 }
 

@@ -37,21 +37,6 @@
 #define ROUNDS	2000
 #define DELAY_MS	400
 
-static bool has_word(const char *path, const char *wanted)
-{
-	char line[8192], *word, *rest = line;
-	bool found = false;
-	FILE *f = fopen(path, "r");
-
-	ENSURE(f, "%s: %m", path);
-	while (!found && fgets(line, sizeof(line), f)) {
-		for (rest = line; !found && (word = strsep(&rest, "\n "));)
-			found = !strcmp(word, wanted);
-	}
-	fclose(f);
-	return found;
-}
-
 /* Memory to which this CPU has written. */
 static char *written(size_t pages, uint64_t word)
 {

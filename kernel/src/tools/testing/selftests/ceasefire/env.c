@@ -465,6 +465,21 @@ long read_kb(const char *path, const char *name)
 	return -1;
 }
 
+bool has_word(const char *path, const char *wanted)
+{
+	char line[8192], *word, *rest = line;
+	bool found = false;
+	FILE *f = fopen(path, "r");
+
+	ENSURE(f, "%s: %m", path);
+	while (!found && fgets(line, sizeof(line), f)) {
+		for (rest = line; !found && (word = strsep(&rest, "\n "));)
+			found = !strcmp(word, wanted);
+	}
+	fclose(f);
+	return found;
+}
+
 bool smaps_has_flag(const void *addr, const char *code)
 {
 	char line[512], want[24], flag[8];

@@ -120,6 +120,8 @@ bool write_text(const char *path, const char *text);
 
 /* A "Name:  123 kB" line of @path, e.g. VmPTE of /proc/self/status, in kB. */
 long read_kb(const char *path, const char *name);
+/* Is a word in a file, between spaces? */
+bool has_word(const char *path, const char *word);
 /* Whether the VmFlags of the mapping that begins at @addr have @code. */
 bool smaps_has_flag(const void *addr, const char *code);
 /* The mapping that /proc/self/maps calls @name. */

@@ -28,8 +28,8 @@
 #define OTHER	WORD(0x33)
 #define PAGES	16
 
-static const uint64_t units[] = { UNIT, GIB, 512 * GIB };
-#define UNITS	3
+#define units	morsel_units
+#define UNITS	morsel_nr_units()
 
 /* An origin of a unit with some pages, and its mapping. */
 static int make(uint64_t unit, char **p)

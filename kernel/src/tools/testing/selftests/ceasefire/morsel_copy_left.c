@@ -69,11 +69,11 @@ static void end_copy(struct left *l, uint64_t unit)
 /* The copy is depopulated: tables are given up where units are large, else pages. */
 static void depopulated(void)
 {
-	static const uint64_t units[] = { UNIT, GIB, 512 * GIB };
+	const uint64_t *units = morsel_units;
 	struct left l;
 	size_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < morsel_nr_units(); i++) {
 		begin(&l, units[i]);
 		ENSURE(!morsel_depopulate(l.copy, 0, UNIT), "depopulate");
 		check(&l, units[i]);

@@ -29,8 +29,8 @@
 #define PAGES	8
 #define DELAY_MS	400
 
-static const uint64_t units[] = { UNIT, GIB, 512 * GIB };
-#define UNITS	3
+#define units	morsel_units
+#define UNITS	morsel_nr_units()
 
 static int origin;
 static char *p;

@@ -20,6 +20,7 @@
 
 #include "checker.h"
 #include "ktap.h"
+#include "late.h"
 #include "morsels.h"
 #include "peer.h"
 #include "stranger.h"
@@ -251,49 +252,31 @@ static void pinned(void)
 	ENSURE(vmsplice(ends[1], &v, 1, 0) == -1, "a page that is gone");
 }
 
-#define DELAY_MS	400
+#define DELAY_MS	800
 
-static char *victim;
-static atomic_int result;
-
-static void *write_once(void *unused)
+static int populate_late(char *at)
 {
-	(void)unused;
-	pin_to_cpu(1);
-	result = probe_write(victim, OWN) ? 1 : -1;
-	return NULL;
-}
-
-static void *populate_once(void *unused)
-{
-	(void)unused;
-	pin_to_cpu(1);
-	result = morsel_populate(shared_fd, PAGE, PAGE) ?: 1;
-	return NULL;
+	(void)at;
+	return morsel_populate(shared_fd, PAGE, PAGE) ?: 1;
 }
 
 /* Destroyed while somebody has found the table, and has not locked it yet. */
-static void against(void *(*thread)(void *), int expected)
+static void against(int (*act)(char *at), int expected)
 {
 	size_t units[] = { UNIT, GIB }, i;
 
-	need_cpus(2);
-	pin_to_cpu(0);
 	for (i = 0; i < 2; i++) {
-		pthread_t other;
+		struct late l;
+		char *p;
+		int came;
 
 		shared_fd = morsel_make_of(UNIT, units[i]);
-		victim = morsel_map(shared_fd, units[i], BOTH) + PAGE;
-		morsel_fill(victim - PAGE, 1, OTHER);
-		result = 0;
-		morsel_install_delay(DELAY_MS);
-		ENSURE(!pthread_create(&other, NULL, thread, NULL), "no thread");
-		sleep_ms(DELAY_MS / 2);
+		p = morsel_map(shared_fd, units[i], BOTH);
+		morsel_fill(p, 1, OTHER);
+		late_begin(&l, act, p + PAGE, DELAY_MS);
 		ENSURE(!destroy(shared_fd, MORSEL_FORCE), "destroy");
-		PREMISE(!result, "the other one was too early");
-		pthread_join(other, NULL);
-		morsel_install_delay(0);
-		ENSURE(result == expected, "it has come to %d", result);
+		came = late_end(&l);
+		ENSURE(came == expected, "it has come to %d", came);
 		ENSURE(!morsel_stat(shared_fd).pages, "%llu pages",
 		       (unsigned long long)morsel_stat(shared_fd).pages);
 	}
@@ -301,15 +284,17 @@ static void against(void *(*thread)(void *), int expected)
 
 static void fault_against(void)
 {
-	against(write_once, -1);
+	against(late_write, -1);
 }
 
 static void populate_against(void)
 {
-	against(populate_once, -ENODEV);
+	against(populate_late, -ENODEV);
 }
 
 /* One of both: it is mapped, or it is destroyed. */
+static atomic_int result;
+
 static void *map_once(void *fd)
 {
 	char *p = mmap(NULL, GIB, BOTH, MAP_SHARED, *(int *)fd, 0);

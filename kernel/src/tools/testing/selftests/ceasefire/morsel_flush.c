@@ -18,6 +18,7 @@
 
 #include "checker.h"
 #include "ktap.h"
+#include "late.h"
 #include "map.h"
 #include "morsels.h"
 #include "peer.h"
@@ -82,12 +83,10 @@ static void start(void)
  */
 static char *map_beside(int fd, size_t unit)
 {
-	size_t room = unit == UNIT ? GIB : 512 * GIB;
-	char *p = mmap(NULL, 2 * room, PROT_NONE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	/* What the table of the entry stands for. The root is always there. */
+	size_t room = unit < morsel_units[morsel_nr_units() - 1] ? 512 * unit : unit;
+	char *p = morsel_room(room, room) + (room == unit ? 0 : 2 * unit);
 
-	ENSURE(p != MAP_FAILED, "mmap: %m");
-	p = (char *)(((uintptr_t)p + room - 1) & ~(room - 1)) + 2 * unit;
 	p = mmap(p, unit, BOTH, MAP_SHARED | MAP_FIXED, fd, 0);
 	ENSURE(p != MAP_FAILED, "mmap: %m");
 	return p;
@@ -114,6 +113,17 @@ static void unmapped(void)
 static void unmapped_gib(void)
 {
 	unmapped_of(GIB);
+}
+
+static void unmapped_512(void)
+{
+	unmapped_of(512 * GIB);
+}
+
+static void unmapped_256(void)
+{
+	morsel_need_256_tib();
+	unmapped_of(256 * TIB);
 }
 
 static void moved(void)
@@ -158,6 +168,12 @@ static void table_cut(void)
 static void table_cut_512(void)
 {
 	depopulated_of(512 * GIB, UNIT);
+}
+
+static void table_cut_256(void)
+{
+	morsel_need_256_tib();
+	depopulated_of(256 * TIB, UNIT);
 }
 
 /* By another process, which has a mapping of its own that comes first. */
@@ -277,10 +293,11 @@ static void two_at_once(void)
 
 static void protected(void)
 {
-	size_t units[] = { UNIT, GIB, 512 * GIB }, i;
+	const uint64_t *units = morsel_units;
+	size_t i;
 
 	start();
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < morsel_nr_units(); i++) {
 		int fd = morsel_make_of(units[i], units[i]);
 		char *p = morsel_map(fd, units[i], BOTH);
 
@@ -300,9 +317,10 @@ static void protected(void)
 /* Two mappings of one process, of which one cannot write; each kind of attach entry. */
 static void read_only(void)
 {
-	size_t units[] = { UNIT, GIB, 512 * GIB }, i;
+	const uint64_t *units = morsel_units;
+	size_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < morsel_nr_units(); i++) {
 		int fd = morsel_make_of(units[i], units[i]);
 		char *p = morsel_map(fd, units[i], BOTH), *q, *r;
 
@@ -320,49 +338,19 @@ static void read_only(void)
 	}
 }
 
-/* A thread that writes once while others take the memory away. */
-static char *victim;
-static atomic_int written;
-
-static void *write_once(void *unused)
-{
-	(void)unused;
-	pin_to_cpu(1);
-	written = probe_write(victim, OWN) ? 1 : -1;
-	return NULL;
-}
-
-#define DELAY_MS	400
-
-static void begin_write(pthread_t *thread)
-{
-	morsel_install_delay(DELAY_MS);
-	ENSURE(!pthread_create(thread, NULL, write_once, NULL), "no thread");
-	/* It has found the table, and has not locked it yet. */
-	sleep_ms(DELAY_MS / 2);
-}
-
-static void end_write(pthread_t thread)
-{
-	pthread_join(thread, NULL);
-	morsel_install_delay(0);
-}
+#define DELAY_MS	800
 
 /* The table goes between the moment it was found and the one when it is locked (M2). */
 static void fault_against_cut(void)
 {
 	int fd = morsel_make_of(GIB, GIB);
-	pthread_t thread;
+	char *p = morsel_map(fd, GIB, BOTH);
+	struct late l;
 
-	need_cpus(2);
-	pin_to_cpu(0);
-	victim = morsel_map(fd, GIB, BOTH) + PAGE;
-	morsel_fill(victim - PAGE, 1, OTHER);
-	begin_write(&thread);
+	morsel_fill(p, 1, OTHER);
+	late_begin(&l, late_write, p + PAGE, DELAY_MS);
 	ENSURE(!morsel_depopulate(fd, 0, UNIT), "depopulate");
-	PREMISE(!written, "the fault was too early");
-	end_write(thread);
-	ENSURE(written == 1 && probe_read(victim) == OWN, "the write is lost");
+	ENSURE(late_end(&l) == 1 && probe_read(l.at) == OWN, "the write is lost");
 	ENSURE(morsel_stat(fd).pages == 1, "%llu pages, one of them nowhere",
 	       (unsigned long long)morsel_stat(fd).pages);
 }
@@ -371,22 +359,15 @@ static void fault_against_cut(void)
 static void fault_against_free(void)
 {
 	int fd = morsel_make_of(GIB, GIB);
-	pthread_t thread;
+	char *p = morsel_map(fd, GIB, BOTH);
+	struct late l;
 
-	need_cpus(2);
-	pin_to_cpu(0);
-	victim = morsel_map(fd, GIB, BOTH) + PAGE;
-	morsel_fill(victim - PAGE, 1, OTHER);
-	morsel_install_delay(3000);
-	ENSURE(!pthread_create(&thread, NULL, write_once, NULL), "no thread");
-	sleep_ms(300);
+	morsel_fill(p, 1, OTHER);
+	late_begin(&l, late_write, p + PAGE, 4 * DELAY_MS);
 	ENSURE(!morsel_depopulate(fd, 0, UNIT), "depopulate");
 	/* The table waits for a second. */
 	sleep_ms(1700);
-	PREMISE(!written, "the fault was too early");
-	morsel_install_delay(0);
-	pthread_join(thread, NULL);
-	ENSURE(written == 1 && probe_read(victim) == OWN, "the write is lost");
+	ENSURE(late_end(&l) == 1 && probe_read(l.at) == OWN, "the write is lost");
 }
 
 /* The object gets smaller at that moment: nothing is to come behind its end. */
@@ -394,20 +375,15 @@ static void fault_against_size(void)
 {
 	size_t units[] = { UNIT, GIB }, i;
 
-	need_cpus(2);
-	pin_to_cpu(0);
 	for (i = 0; i < 2; i++) {
 		int fd = morsel_make_of(UNIT, units[i]);
-		pthread_t thread;
+		char *p = morsel_map(fd, units[i], BOTH);
+		struct late l;
 
-		victim = morsel_map(fd, units[i], BOTH) + 100 * PAGE;
-		morsel_fill(victim - 100 * PAGE, 1, OTHER);
-		written = 0;
-		begin_write(&thread);
+		morsel_fill(p, 1, OTHER);
+		late_begin(&l, late_write, p + 100 * PAGE, DELAY_MS);
 		MUST(ftruncate(fd, 10 * PAGE));
-		PREMISE(!written, "the fault was too early");
-		end_write(thread);
-		ENSURE(written == -1, "it has written behind the end");
+		ENSURE(late_end(&l) == -1, "it has written behind the end");
 		ENSURE(morsel_stat(fd).pages == 1, "%llu pages",
 		       (unsigned long long)morsel_stat(fd).pages);
 	}
@@ -418,11 +394,14 @@ int main(int argc, char **argv)
 	static const struct ktap_case cases[] = {
 		{ "unmapped", unmapped, 0 },
 		{ "unmapped_gib", unmapped_gib, 0 },
+		{ "unmapped_512", unmapped_512, 0 },
+		{ "unmapped_256", unmapped_256, 0 },
 		{ "moved", moved, 0 },
 		{ "depopulated", depopulated, 0 },
 		{ "two_at_once", two_at_once, 0 },
 		{ "table_cut", table_cut, 0 },
 		{ "table_cut_512", table_cut_512, 0 },
+		{ "table_cut_256", table_cut_256, 0 },
 		{ "depopulated_there", depopulated_there, 0 },
 		{ "reused", reused, 0 },
 		{ "once", once, 0 },

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Units of 512 GiB: a GiB leaves the object by one entry, and the table that it led to is used
- * again (mm/ceasefire/morsel/rest.c). Who is late, or looks elsewhere, finds nothing of it.
+ * again (mm/ceasefire/morsel/rest.c). Who is late, or looks elsewhere, finds nothing of it. The
+ * same with 512 GiB in units of 256 TiB.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 
 #include "checker.h"
 #include "ktap.h"
+#include "late.h"
 #include "map.h"
 #include "morsels.h"
 #include "peer.h"
@@ -30,13 +30,25 @@
 #define OTHER	WORD(0x33)
 #define BOTH	(PROT_READ | PROT_WRITE)
 #define PAGES	8
-#define ALL	(512 * GIB)
 /* A root, and what is behind it. */
 #define ROOT	2
 /* Of a table that is full, with itself. */
 #define FULL	513
 #define DELAY_MS	400
 
+/* What all cases but the last ones are about: the unit, and the part that goes by one entry. */
+static uint64_t all = 512 * GIB, part = GIB;
+/* Of tables that a page in such a part has above those of pages, in pages. */
+static unsigned int above = 1;
+
+static void in_256_tib(void)
+{
+	morsel_need_256_tib();
+	all = 256 * TIB;
+	part = 512 * GIB;
+	/* One of level 3, and what is behind it, and one of level 2. */
+	above = 3;
+}
 static void expect(int fd, uint64_t pages, uint64_t tables, const char *when)
 {
 	struct morsel_stat stat = morsel_stat(fd);
@@ -91,11 +103,12 @@ static void counts(void)
 	} rows[] = {
 		{ UNIT, 512, 510 },
 		{ GIB, 512, 510 + 2 * 511 },
-		{ ALL, 512, 510 + 2 * 2 * 511 },
+		{ 512 * GIB, 512, 510 + 2 * 2 * 511 },
+		{ 256 * TIB, 512, 510 + 3 * 2 * 511 },
 	};
 	size_t i;
 
-	for (i = 0; i < KTAP_COUNT(rows); i++) {
+	for (i = 0; i < morsel_nr_units(); i++) {
 		uint64_t unit = rows[i].unit, cuts;
 		int fd = morsel_make_of(unit, unit);
 
@@ -119,45 +132,45 @@ static void counts(void)
 /* Zeroes, memory, and the table; and what is beside it stays. */
 static void comes_back(void)
 {
-	int fd = morsel_make_of(ALL, ALL), i;
-	char *p = morsel_map(fd, ALL, BOTH);
+	int fd = morsel_make_of(all, all), i;
+	char *p = morsel_map(fd, all, BOTH);
 
-	morsel_fill(p + GIB - PAGE, 1, OTHER);
-	morsel_fill(p + 2 * GIB, 1, OTHER);
+	morsel_fill(p + part - PAGE, 1, OTHER);
+	morsel_fill(p + 2 * part, 1, OTHER);
 	for (i = 0; i < 50; i++) {
-		morsel_fill(p + GIB, PAGES, OWN);
-		morsel_fill(p + GIB + i * UNIT, PAGES, OWN);
-		morsel_fill(p + 2 * GIB - PAGES * PAGE, PAGES, OWN);
-		ENSURE(cuts_of(fd, GIB, GIB) == 1, "not one cut");
+		morsel_fill(p + part, PAGES, OWN);
+		morsel_fill(p + part + i * UNIT, PAGES, OWN);
+		morsel_fill(p + 2 * part - PAGES * PAGE, PAGES, OWN);
+		ENSURE(cuts_of(fd, part, part) == 1, "not one cut");
 		MUST(fsync(fd));
-		/* Three tables of level 2, of which one rests. */
-		expect(fd, 2, ROOT + 3 + 2, "taken away");
-		ENSURE(!morsel_count(p + GIB, PAGES, OWN) &&
-		       !morsel_count(p + GIB + i * UNIT, PAGES, OWN) &&
-		       !morsel_count(p + 2 * GIB - PAGES * PAGE, PAGES, OWN),
+		/* Three of the highest level below the root, of which one rests. */
+		expect(fd, 2, ROOT + 3 * above + (above > 1) + 2, "taken away");
+		ENSURE(!morsel_count(p + part, PAGES, OWN) &&
+		       !morsel_count(p + part + i * UNIT, PAGES, OWN) &&
+		       !morsel_count(p + 2 * part - PAGES * PAGE, PAGES, OWN),
 		       "it is still there");
-		ENSURE(!probe_read(p + GIB), "no zeroes");
-		ENSURE(probe_read(p + GIB - PAGE) == OTHER && probe_read(p + 2 * GIB) == OTHER,
+		ENSURE(!probe_read(p + part), "no zeroes");
+		ENSURE(probe_read(p + part - PAGE) == OTHER && probe_read(p + 2 * part) == OTHER,
 		       "what is beside it has gone");
 	}
-	ENSURE(!morsel_depopulate(fd, 0, 3 * GIB), "depopulate");
+	ENSURE(!morsel_depopulate(fd, 0, 3 * part), "depopulate");
 	MUST(fsync(fd));
-	expect(fd, 0, ROOT + 3, "all of it");
+	expect(fd, 0, ROOT + 3 * above + (above > 1), "all of it");
 	/* Nothing is there: nobody has to flush for it. */
-	ENSURE(!cuts_of(fd, 0, ALL), "cuts of nothing");
+	ENSURE(!cuts_of(fd, 0, all), "cuts of nothing");
 }
 
 /* It goes while others have it, and a second table for the GiB is there meanwhile. */
 static void left(void)
 {
-	int fd = morsel_make_of(ALL, ALL);
-	char *p = morsel_map(fd, ALL, BOTH);
+	int fd = morsel_make_of(all, all);
+	char *p = morsel_map(fd, all, BOTH);
 
 	morsel_fill(p, PAGES, OWN);
 	morsel_fill(p + 7 * UNIT, PAGES, OWN);
 	morsel_fill(p + GIB - UNIT, PAGES, OWN);
 	morsel_clean_delay(DELAY_MS);
-	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
 	PREMISE(morsel_stat(fd).waiting, "it is free by now");
 	ENSURE(morsel_stat(fd).waiting == 3 * FULL, "%llu wait",
 	       (unsigned long long)morsel_stat(fd).waiting);
@@ -169,20 +182,21 @@ static void left(void)
 	ENSURE(!morsel_stat(fd).waiting, "%llu wait",
 	       (unsigned long long)morsel_stat(fd).waiting);
 	ENSURE(morsel_count(p, PAGES, OTHER) == PAGES, "what came later has gone");
-	expect(fd, PAGES, ROOT + 2 + 1, "later");
+	/* Of level 3 there is one: it has rested before others had freed what it led to. */
+	expect(fd, PAGES, ROOT + above + 1 + 1, "later");
 	/* Both are used in turn, and there is never a third one. */
-	ENSURE(cuts_of(fd, 0, GIB) == 1, "not one cut");
+	ENSURE(cuts_of(fd, 0, part) == 1, "not one cut");
 	MUST(fsync(fd));
-	expect(fd, 0, ROOT + 2, "in the end");
+	expect(fd, 0, ROOT + above + 1, "in the end");
 	morsel_fill(p, 1, OWN);
-	expect(fd, 1, ROOT + 2 + 1, "once more");
+	expect(fd, 1, ROOT + above + 1 + 1, "once more");
 }
 
 /* Pieces of what is below a table of level 2, by several cleaners; and the bound of M9. */
 static void pieces(void)
 {
 	long limit = morsel_sysfs("limit");
-	int fd = morsel_make_of(ALL, ALL), i;
+	int fd = morsel_make_of(all, all), i;
 	uint64_t most = 0;
 
 	/* Of what may wait to be freed by others it is a part. */
@@ -221,7 +235,7 @@ static void reached(char *p, int fd)
 	peer_finds(p, PAGES, OWN);
 	/* What is taken is there for a while longer, and nobody reaches it. */
 	morsel_clean_delay(DELAY_MS);
-	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
 	PREMISE(morsel_stat(fd).waiting, "it is free by now");
 	checker_forbid(p, PAGES);
 	peer_finds(p, PAGES, 0);
@@ -231,14 +245,14 @@ static void reached(char *p, int fd)
 	MUST(fsync(fd));
 	ENSURE(morsel_count(p, PAGES, OTHER) == PAGES, "it has written elsewhere");
 	peer_finds(p, PAGES, OTHER);
-	ENSURE(!morsel_depopulate(fd, 0, GIB), "depopulate");
+	ENSURE(!morsel_depopulate(fd, 0, part), "depopulate");
 	peer_finds(p, PAGES, 0);
 }
 
 static void unreachable(void)
 {
-	int fd = morsel_make_of(ALL, ALL);
-	char *p = morsel_map(fd, ALL, BOTH);
+	int fd = morsel_make_of(all, all);
+	char *p = morsel_map(fd, all, BOTH);
 
 	need_cpus(2);
 	pin_to_cpu(0);
@@ -249,43 +263,15 @@ static void unreachable(void)
 
 static void sharers(void)
 {
-	int fd = morsel_make_of(ALL, ALL), i;
+	int fd = morsel_make_of(all, all), i;
 	char *p;
 
 	sharers_start();
-	p = morsel_map(fd, ALL, BOTH);
+	p = morsel_map(fd, all, BOTH);
 	for (i = 0; i < 3; i++) {
 		morsel_fill(p, PAGES, OWN);
 		reached(p, fd);
 	}
-}
-
-/* A thread that writes once while others take the memory away. */
-static char *victim;
-static atomic_int written;
-
-static void *write_once(void *unused)
-{
-	(void)unused;
-	pin_to_cpu(1);
-	written = probe_write(victim, OWN) ? 1 : -1;
-	return NULL;
-}
-
-/* It has found where its table of pages is to be, and has not locked that yet. */
-static pthread_t begin_write(char *at, unsigned int ms)
-{
-	pthread_t thread;
-
-	need_cpus(2);
-	pin_to_cpu(0);
-	victim = at;
-	written = 0;
-	morsel_install_delay(ms);
-	ENSURE(!pthread_create(&thread, NULL, write_once, NULL), "no thread");
-	sleep_ms(ms / 4);
-	morsel_install_delay(0);
-	return thread;
 }
 
 /*
@@ -294,48 +280,90 @@ static pthread_t begin_write(char *at, unsigned int ms)
  */
 static void late_table(void)
 {
-	int fd = morsel_make_of(ALL, ALL);
-	char *p = morsel_map(fd, ALL, BOTH);
-	pthread_t thread;
+	int fd = morsel_make_of(all, all);
+	char *p = morsel_map(fd, all, BOTH);
+	struct late l;
 
 	morsel_fill(p, 1, OTHER);
-	thread = begin_write(p + 100 * UNIT, 8 * DELAY_MS);
+	late_begin(&l, late_write, p + 100 * UNIT, 8 * DELAY_MS);
 	morsel_clean_delay(DELAY_MS);
-	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
 	morsel_fill(p, 1, OTHER);
 	morsel_clean_delay(0);
 	MUST(fsync(fd));
-	expect(fd, 1, ROOT + 2 + 1 + 1, "with the table that the fault has");
-	PREMISE(!written, "the fault was too early");
-	pthread_join(thread, NULL);
-	ENSURE(written == 1 && probe_read(victim) == OWN, "the write is lost");
-	ENSURE(!morsel_depopulate(fd, 0, GIB), "depopulate");
+	expect(fd, 1, ROOT + above + 1 + 1 + 1, "with the table that the fault has");
+	ENSURE(late_end(&l) == 1 && probe_read(l.at) == OWN, "the write is lost");
+	ENSURE(!morsel_depopulate(fd, 0, part), "depopulate");
 	MUST(fsync(fd));
-	expect(fd, 0, ROOT + 2, "in the end");
+	expect(fd, 0, ROOT + above + 1, "in the end");
 	morsel_fill(p, 1, OTHER);
 	morsel_clean_delay(DELAY_MS);
-	ENSURE(!morsel_leave(fd, 0, GIB), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
 	morsel_fill(p, 1, OTHER);
 	morsel_clean_delay(0);
-	ENSURE(!probe_read(victim), "it is back");
+	ENSURE(!probe_read(l.at), "it is back");
 }
 
 /* It is cut because the object gets smaller: nothing is to come behind its end. */
 static void late_size(void)
 {
-	int fd = morsel_make_of(2 * GIB, ALL);
-	char *p = morsel_map(fd, ALL, BOTH);
-	pthread_t thread;
+	int fd = morsel_make_of(2 * part, all);
+	char *p = morsel_map(fd, all, BOTH);
+	struct late l;
 
 	morsel_fill(p, 1, OTHER);
-	morsel_fill(p + GIB, 1, OTHER);
-	thread = begin_write(p + GIB + 100 * UNIT, 4 * DELAY_MS);
+	morsel_fill(p + part, 1, OTHER);
+	late_begin(&l, late_write, p + part + 100 * UNIT, 4 * DELAY_MS);
 	MUST(ftruncate(fd, PAGE));
-	PREMISE(!written, "the fault was too early");
-	pthread_join(thread, NULL);
-	ENSURE(written == -1, "it has written behind the end");
+	ENSURE(late_end(&l) == -1, "it has written behind the end");
 	MUST(fsync(fd));
-	expect(fd, 1, ROOT + 2 + 1, "smaller");
+	expect(fd, 1, ROOT + 2 * above + 1, "smaller");
+}
+
+/*
+ * The table of level 3 in which a fault is to make one of level 2 is cut, and rests: it does not
+ * wake with something in it.
+ */
+static void late_middle(void)
+{
+	struct late l;
+	char *p;
+	int fd;
+
+	in_256_tib();
+	fd = morsel_make_of(all, all);
+	p = morsel_map(fd, all, BOTH);
+	morsel_fill(p, 1, OTHER);
+	late_begin(&l, late_write, p + 100 * GIB, 4 * DELAY_MS);
+	ENSURE(!morsel_depopulate(fd, 0, part), "depopulate");
+	ENSURE(late_end(&l) == 1 && probe_read(l.at) == OWN, "the write is lost");
+	MUST(fsync(fd));
+	/* One of level 2 rests. */
+	expect(fd, 1, ROOT + above + 1 + 1, "later");
+	ENSURE(!probe_read(p), "what was there is back");
+}
+
+/* A table of level 2 that leads nowhere goes with that of level 3, and nobody works for ever. */
+static void bare(void)
+{
+	unsigned int i;
+	char *p;
+	int fd;
+
+	in_256_tib();
+	fd = morsel_make_of(all, all);
+	p = morsel_map(fd, all, BOTH);
+	morsel_fill(p, 1, OWN);
+	morsel_fill(p + 5 * GIB, 1, OWN);
+	ENSURE(cuts_of(fd, 5 * GIB, UNIT) == 1, "not one cut");
+	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
+	for (i = 0; morsel_stat(fd).waiting && i < 100; i++)
+		sleep_ms(100);
+	ENSURE(!morsel_stat(fd).waiting, "%llu wait", (unsigned long long)morsel_stat(fd).waiting);
+	MUST(fsync(fd));
+	expect(fd, 0, ROOT + above + 1, "all of it");
+	morsel_fill(p + 5 * GIB, 1, OWN);
+	expect(fd, 1, ROOT + above + 1 + 1, "once more");
 }
 
 /* mm/gup_test.h: the debug kernel walks for each page of a range, without faults. */
@@ -411,8 +439,8 @@ static void look(pid_t pid, char *p, int cpu)
 /* Who walks there by mmap_lock finds a table in each entry that led to one. */
 static void walked(void)
 {
-	int fd = morsel_make_of(ALL, ALL), i, status;
-	char *p = morsel_map(fd, ALL, BOTH);
+	int fd = morsel_make_of(all, all), i, status;
+	char *p = morsel_map(fd, all, BOTH);
 	double end = seconds_until_end(10);
 	pid_t pid = getpid(), looks[LOOKS];
 	unsigned long rounds;
@@ -429,7 +457,7 @@ static void walked(void)
 	for (rounds = 0; seconds() < end; rounds++) {
 		ENSURE(!morsel_populate(fd, 0, WALKS * PAGE), "populate");
 		*(volatile uint64_t *)p = OWN;
-		ENSURE(!morsel_depopulate(fd, 0, GIB), "depopulate");
+		ENSURE(!morsel_depopulate(fd, 0, part), "depopulate");
 		ENSURE(!waitpid(-1, &status, WNOHANG), "a process ends with %#x", status);
 	}
 	for (i = 0; i < nr; i++) {
@@ -442,7 +470,7 @@ static void walked(void)
 	       (unsigned long long)morsel_stat(fd).pages);
 }
 
-/* Processes with a GiB of their own each, and one in which all do everything. */
+/* Processes with a part of their own each, and one in which all do everything. */
 #define USERS	4
 
 /* Zero, or what all write: perhaps half of it, as the kernel copies byte by byte. */
@@ -458,9 +486,9 @@ static bool use_common(int fd, char *p, unsigned int *seed)
 
 	switch (rand_r(seed) % 7) {
 	case 0:
-		return !morsel_depopulate(fd, 0, GIB);
+		return !morsel_depopulate(fd, 0, part);
 	case 1:
-		return !morsel_leave(fd, 0, GIB);
+		return !morsel_leave(fd, 0, part);
 	case 2:
 		return !morsel_depopulate(fd, at & ~(UNIT - 1), 2 * UNIT);
 	case 3:
@@ -483,21 +511,21 @@ static bool use_own(int fd, char *p, uint64_t at, unsigned int *seed)
 	morsel_fill(p + at + more, PAGES, word);
 	if (morsel_count(p + at + more, PAGES, word) != PAGES)
 		return false;
-	err = rand_r(seed) % 2 ? morsel_leave(fd, at, GIB) : morsel_depopulate(fd, at, GIB);
+	err = rand_r(seed) % 2 ? morsel_leave(fd, at, part) : morsel_depopulate(fd, at, part);
 	return !err && morsel_count(p + at + more, PAGES, 0) == PAGES;
 }
 
 __attribute__((noreturn))
 static void use(int fd, unsigned int number, double end)
 {
-	char *p = morsel_map(fd, ALL, BOTH);
+	char *p = morsel_map(fd, all, BOTH);
 	unsigned int seed = number + 1, i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (i = 0; seconds() < end; i++) {
 		if (!use_common(fd, p, &seed))
 			_exit(2);
-		if (!use_own(fd, p, (number + 1) * GIB, &seed))
+		if (!use_own(fd, p, (number + 1) * part, &seed))
 			_exit(3);
 		if (i % 16 == 15 && fsync(fd))
 			_exit(4);
@@ -508,7 +536,7 @@ static void use(int fd, unsigned int number, double end)
 static void storm(void)
 {
 	double end = seconds_until_end(10);
-	int fd = morsel_make_of(ALL, ALL), status;
+	int fd = morsel_make_of(all, all), status;
 	unsigned int i;
 	uint64_t most;
 
@@ -519,18 +547,34 @@ static void storm(void)
 		MUST(wait(&status));
 		ENSURE(!status, "a process ends with %#x", status);
 	}
-	ENSURE(!morsel_depopulate(fd, 0, ALL), "depopulate");
+	ENSURE(!morsel_depopulate(fd, 0, all), "depopulate");
 	MUST(fsync(fd));
 	ENSURE(!morsel_stat(fd).pages && !morsel_stat(fd).waiting, "%llu pages, %llu wait",
 	       (unsigned long long)morsel_stat(fd).pages,
 	       (unsigned long long)morsel_stat(fd).waiting);
 	ktap_note("%llu cuts, %llu tables", (unsigned long long)morsel_stat(fd).cuts,
 		  (unsigned long long)morsel_stat(fd).tables);
-	/* For a GiB one, and as many as waited at a time, or were in the hands of somebody. */
-	most = (uint64_t)(USERS + 1) * (1 + USERS + morsel_sysfs("limit") / 8 / FULL);
+	/* For a part one, and as many as waited at a time, or were in the hands of somebody. */
+	most = (uint64_t)(USERS + 1) * (above + above * USERS + morsel_sysfs("limit") / 8 / FULL);
 	ENSURE(morsel_stat(fd).tables <= ROOT + most, "%llu tables",
 	       (unsigned long long)morsel_stat(fd).tables);
 }
+
+#define IN_256_TIB(name)						\
+	static void name##_256(void)					\
+	{								\
+		in_256_tib();						\
+		name();							\
+	}
+
+IN_256_TIB(comes_back)
+IN_256_TIB(left)
+IN_256_TIB(unreachable)
+IN_256_TIB(sharers)
+IN_256_TIB(late_table)
+IN_256_TIB(late_size)
+IN_256_TIB(walked)
+IN_256_TIB(storm)
 
 int main(int argc, char **argv)
 {
@@ -543,8 +587,18 @@ int main(int argc, char **argv)
 		{ "sharers", sharers, 0 },
 		{ "late_table", late_table, 0 },
 		{ "late_size", late_size, 0 },
+		{ "late_middle", late_middle, 0 },
+		{ "bare", bare, 0 },
 		{ "walked", walked, 300 },
 		{ "storm", storm, 300 },
+		{ "comes_back_256", comes_back_256, 0 },
+		{ "left_256", left_256, 0 },
+		{ "unreachable_256", unreachable_256, 0 },
+		{ "sharers_256", sharers_256, 0 },
+		{ "late_table_256", late_table_256, 0 },
+		{ "late_size_256", late_size_256, 0 },
+		{ "walked_256", walked_256, 300 },
+		{ "storm_256", storm_256, 300 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

@@ -101,15 +101,15 @@ static long faults(void)
 /* One fault, whatever is populated, and no table of one's own. */
 static void one_fault(void)
 {
-	uint64_t units[] = { UNIT, GIB, 512 * GIB };
+	const uint64_t *units = morsel_units;
 	static char page[PAGE];
 	size_t i;
 
 	morsel_count(page, 1, 0);
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < morsel_nr_units(); i++) {
 		size_t size = i ? GIB : 40 * UNIT;
 		int fd = morsel_make_of(size, units[i]);
-		size_t len = i == 2 ? 512 * GIB : size;
+		size_t len = units[i] > size ? units[i] : size;
 		long tables, before, after;
 		char *p;
 
@@ -150,10 +150,10 @@ static long in_stranger(long word)
 
 static void shared(void)
 {
-	uint64_t units[] = { UNIT, GIB, 512 * GIB };
+	const uint64_t *units = morsel_units;
 	size_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < morsel_nr_units(); i++) {
 		struct stranger other;
 		char *p, *q;
 
@@ -208,18 +208,14 @@ static void forked(void)
 
 static void moved(void)
 {
-	uint64_t units[] = { UNIT, GIB, 512 * GIB };
+	const uint64_t *units = morsel_units;
 	size_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < morsel_nr_units(); i++) {
 		int fd = morsel_make_of(units[i], units[i]);
 		char *p = morsel_map(fd, units[i], BOTH), *q;
-		char *room = mmap(NULL, 2 * units[i], PROT_NONE, MAP_PRIVATE |
-				  MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		char *room = morsel_room(units[i], units[i]);
 
-		ENSURE(room != MAP_FAILED, "mmap: %m");
-		room = (char *)(((uintptr_t)room + units[i] - 1) &
-				~(units[i] - 1));
 		morsel_fill(p, 512, OWN);
 		q = mremap(p, units[i], units[i], MREMAP_MAYMOVE | MREMAP_FIXED,
 			   room);

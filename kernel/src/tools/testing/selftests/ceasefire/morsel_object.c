@@ -73,8 +73,17 @@ static void layout(void)
 	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EBUSY);
 	REFUSED(ftruncate(fd, 512 * GIB), EFBIG);
 	fd = memfd_create("case", MFD_MORSEL);
-	g.unit = 256 * TIB;
-	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EOPNOTSUPP);
+	if (morsel_nr_units() > 3) {
+		int large = morsel_make(511 * 512 * GIB + 1);
+
+		ENSURE(morsel_stat(large).unit == 256 * TIB, "256 TiB");
+	} else {
+		g.unit = 256 * TIB;
+		REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EOPNOTSUPP);
+		REFUSED(ftruncate(fd, 511 * 512 * GIB + 1), EFBIG);
+	}
+	g.unit = 512 * 256 * TIB;
+	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EINVAL);
 	g.unit = 4 * MIB;
 	REFUSED(ioctl(fd, MORSEL_IOC_GEOMETRY, &g), EINVAL);
 	g.unit = GIB;
@@ -110,12 +119,12 @@ static void address(void)
 /* read() and write(), a mapping, and both together. */
 static void contents(void)
 {
-	uint64_t units[] = { UNIT, GIB, 512 * GIB };
+	const uint64_t *units = morsel_units;
 	char one[3 * PAGE], two[3 * PAGE], *p;
 	size_t i;
 
 	memset(one, 0x33, sizeof(one));
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < morsel_nr_units(); i++) {
 		uint64_t size = 2 * units[i] - 100;
 		uint64_t at = units[i] - PAGE - 10;
 		int fd = morsel_make_of(size, units[i]);
@@ -172,10 +181,10 @@ static void bytes(void)
 		{ UNIT - 5, 10 }, { 2 * UNIT - 1, 1 }, { 100, 2 * UNIT - 200 },
 	};
 	static char now[2 * UNIT], wanted[2 * UNIT];
-	uint64_t units[] = { UNIT, GIB, 512 * GIB };
+	const uint64_t *units = morsel_units;
 	size_t i, u;
 
-	for (u = 0; u < 3; u++) {
+	for (u = 0; u < morsel_nr_units(); u++) {
 		int fd = morsel_make_of(2 * UNIT, units[u]);
 		char *p = morsel_map(fd, units[u] > UNIT ? units[u] : 2 * UNIT,
 				     PROT_READ | PROT_WRITE);

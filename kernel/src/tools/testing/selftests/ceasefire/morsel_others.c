@@ -41,45 +41,60 @@
 #define SYS_process_mrelease	448
 #endif
 
-static const size_t units[] = { UNIT, GIB, 512 * GIB };
-#define UNITS	3
+#define units	morsel_units
+#define UNITS	morsel_nr_units()
 
 /* A device writes by the kernel's mapping of the page, whatever the program may do. */
-static void direct_io(void)
+static void direct_io_of(int disk, uint64_t unit)
+{
+	int fd = morsel_make_of(unit, unit);
+	char *p = morsel_map(fd, unit, BOTH), *q;
+	ssize_t got;
+
+	q = morsel_map(fd, unit, PROT_READ);
+	morsel_fill(p, PAGES, OWN);
+	/* Linked, so that no fault says no. */
+	ENSURE(morsel_count(q, PAGES, OWN) == PAGES, "no data");
+	got = pread(disk, q, PAGES * PAGE, 0);
+	ENSURE(got == -1 && errno == EFAULT,
+	       "unit %#llx: %zd bytes were read into what is read-only",
+	       (unsigned long long)unit, got);
+	ENSURE(morsel_count(p, PAGES, OWN) == PAGES, "other data");
+	ENSURE(pread(disk, p, PAGES * PAGE, 0) == PAGES * PAGE,
+	       "what may be written to is not: %m");
+	ENSURE(morsel_count(q, PAGES, OTHER) == PAGES, "other data");
+	/* From there it may be written. */
+	ENSURE(pwrite(disk, q, PAGES * PAGE, 0) == PAGES * PAGE,
+	       "pwrite: %m");
+	close(fd);
+	MUST(munmap(p, unit));
+	MUST(munmap(q, unit));
+}
+
+static int direct_file(void)
 {
 	struct tfile file;
-	size_t i;
-	int disk;
 
 	file_make(&file, ON_DISK, PAGES, 0x33);
 	MUST(fsync(file.fd));
-	disk = file.fd;
-	ENSURE(!fcntl(disk, F_SETFL, fcntl(disk, F_GETFL) | O_DIRECT),
+	ENSURE(!fcntl(file.fd, F_SETFL, fcntl(file.fd, F_GETFL) | O_DIRECT),
 	       "O_DIRECT: %m");
-	for (i = 0; i < UNITS; i++) {
-		int fd = morsel_make_of(units[i], units[i]);
-		char *p = morsel_map(fd, units[i], BOTH), *q;
-		ssize_t got;
+	return file.fd;
+}
 
-		q = morsel_map(fd, units[i], PROT_READ);
-		morsel_fill(p, PAGES, OWN);
-		/* Linked, so that no fault says no. */
-		ENSURE(morsel_count(q, PAGES, OWN) == PAGES, "no data");
-		got = pread(disk, q, PAGES * PAGE, 0);
-		ENSURE(got == -1 && errno == EFAULT,
-		       "unit %zu: %zd bytes were read into what is read-only",
-		       i, got);
-		ENSURE(morsel_count(p, PAGES, OWN) == PAGES, "other data");
-		ENSURE(pread(disk, p, PAGES * PAGE, 0) == PAGES * PAGE,
-		       "what may be written to is not: %m");
-		ENSURE(morsel_count(q, PAGES, OTHER) == PAGES, "other data");
-		/* From there it may be written. */
-		ENSURE(pwrite(disk, q, PAGES * PAGE, 0) == PAGES * PAGE,
-		       "pwrite: %m");
-		close(fd);
-		MUST(munmap(p, units[i]));
-		MUST(munmap(q, units[i]));
-	}
+static void direct_io(void)
+{
+	int disk = direct_file();
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		direct_io_of(disk, units[i]);
+}
+
+static void direct_io_256(void)
+{
+	morsel_need_256_tib();
+	direct_io_of(direct_file(), 256 * TIB);
 }
 
 static long rss_at(const char *p)
@@ -101,22 +116,32 @@ static long rss_at(const char *p)
 }
 
 /* Looks at what cannot be written to, which changes nothing. */
+static void smaps_of(uint64_t unit)
+{
+	int fd = morsel_make_of(unit, unit);
+	char *p = morsel_map(fd, unit, PROT_READ);
+
+	ENSURE(!morsel_populate(fd, 0, UNIT), "populate");
+	ENSURE(!probe_read(p), "no data");
+	ENSURE(rss_at(p) == 2048, "%ld KiB", rss_at(p));
+	ENSURE(rss_at(p) == 2048, "%ld KiB the second time", rss_at(p));
+	ENSURE(frame_of(p + 5 * PAGE), "no frame in pagemap");
+	close(fd);
+	MUST(munmap(p, unit));
+}
+
 static void smaps(void)
 {
 	size_t i;
 
-	for (i = 0; i < 2; i++) {
-		int fd = morsel_make_of(units[i], units[i]);
-		char *p = morsel_map(fd, units[i], PROT_READ);
+	for (i = 0; i < 3; i++)
+		smaps_of(units[i]);
+}
 
-		ENSURE(!morsel_populate(fd, 0, UNIT), "populate");
-		ENSURE(!probe_read(p), "no data");
-		ENSURE(rss_at(p) == 2048, "%ld KiB", rss_at(p));
-		ENSURE(rss_at(p) == 2048, "%ld KiB the second time", rss_at(p));
-		ENSURE(frame_of(p + 5 * PAGE), "no frame in pagemap");
-		close(fd);
-		MUST(munmap(p, units[i]));
-	}
+static void smaps_256(void)
+{
+	morsel_need_256_tib();
+	smaps_of(256 * TIB);
 }
 
 /* Whoever clears bits of entries leaves those alone. */
@@ -315,6 +340,18 @@ static void sharers_512_read(void)
 	sharers_of(512 * GIB, PROT_READ);
 }
 
+static void sharers_256(void)
+{
+	morsel_need_256_tib();
+	sharers_of(256 * TIB, BOTH);
+}
+
+static void sharers_256_read(void)
+{
+	morsel_need_256_tib();
+	sharers_of(256 * TIB, PROT_READ);
+}
+
 /* In a process that uses FPR, or is lazy, all is flushed as ever. */
 static void other_mechanisms(bool lazily)
 {
@@ -503,7 +540,9 @@ int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
 		{ "direct_io", direct_io, 0 },
+		{ "direct_io_256", direct_io_256, 0 },
 		{ "smaps", smaps, 0 },
+		{ "smaps_256", smaps_256, 0 },
 		{ "cleared", cleared, 0 },
 		{ "hinted", hinted, 0 },
 		{ "reaped", reaped, 0 },
@@ -514,6 +553,8 @@ int main(int argc, char **argv)
 		{ "sharers_gib_read", sharers_gib_read, 0 },
 		{ "sharers_512", sharers_512, 0 },
 		{ "sharers_512_read", sharers_512_read, 0 },
+		{ "sharers_256", sharers_256, 0 },
+		{ "sharers_256_read", sharers_256_read, 0 },
 		{ "with_fpr", with_fpr, 0 },
 		{ "with_latr", with_latr, 0 },
 		{ "huge_pages", huge_pages, 0 },

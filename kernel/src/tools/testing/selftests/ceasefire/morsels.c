@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "env.h"
 #include "ktap.h"
 #include "morsels.h"
 #include "worker.h"
@@ -66,6 +67,30 @@ int morsel_reader(int fd)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return (int)MUST(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+const uint64_t morsel_units[] = { UNIT, GIB, 512 * GIB, 256 * TIB };
+
+size_t morsel_nr_units(void)
+{
+	return has_word("/proc/cpuinfo", "la57") ? 4 : 3;
+}
+
+void morsel_need_256_tib(void)
+{
+	if (morsel_nr_units() < 4)
+		ktap_skip("needs five levels of page tables");
+}
+
+char *morsel_room(uint64_t size, uint64_t unit)
+{
+	uint64_t all = size + unit;
+	/* Above 128 TiB there is only what was asked for there. */
+	char *at = all < 128 * TIB ? NULL : (char *)(128 * TIB);
+
+	at = mmap(at, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ENSURE(at != MAP_FAILED, "mmap: %m");
+	return (char *)(((uintptr_t)at + unit - 1) & ~(unit - 1));
 }
 
 char *morsel_map(int fd, uint64_t size, int prot)

@@ -13,6 +13,12 @@
 #define UNIT	(2 * MIB)
 #define TIB	(1ULL << 40)
 
+/* Of which there are units, and how many of them: that of 256 TiB needs five levels. */
+extern const uint64_t morsel_units[4];
+size_t morsel_nr_units(void);
+/* Skips the case without it. */
+void morsel_need_256_tib(void);
+
 /* The call fails with this error. */
 #define REFUSED(call, error)						\
 	do {								\
@@ -33,6 +39,8 @@ int morsel_make_lazy(uint64_t size, uint64_t unit);
 int morsel_reader(int fd);
 /* Map all of it; fails the case. */
 char *morsel_map(int fd, uint64_t size, int prot);
+/* An address where nothing is for that size, which is a multiple of the unit; it is reserved. */
+char *morsel_room(uint64_t size, uint64_t unit);
 /* 0, or a negative errno. */
 int morsel_populate(int fd, uint64_t offset, uint64_t length);
 int morsel_depopulate(int fd, uint64_t offset, uint64_t length);
