@@ -190,6 +190,7 @@
 	M(sharers_links_writable)	\
 	M(morsel_no_look)	\
 	M(morsel_any_size)	\
+	M(morsel_below_hasty)	\
 	M(morsel_no_limit)	\
 	M(morsel_uncharged)	\
 	M(morsel_pins_unpaid)	\

@@ -135,50 +135,49 @@ static unsigned long morsel_take(struct list_head *from, struct list_head *to,
 }
 
 /*
- * Take tables of pages out of the first one of level 2, which stays until it has none; it is
- * returned then, and can rest.
+ * Take tables of pages out of the first one of level 2, which stays until it has none; it is a part
+ * of the piece then, and can rest.
  */
-static struct ptdesc *morsel_take_below(struct morsel_gather *left,
-					struct morsel_gather *g)
+static void morsel_take_below(struct morsel_gather *left, struct morsel_gather *g)
 {
 	struct ptdesc *middle = list_first_entry_or_null(&left->middles,
 							 struct ptdesc, pt_list);
 
 	if (!middle)
-		return NULL;
+		return;
 	g->nr_tables = morsel_open_middle(middle, &g->tables, MORSEL_PIECE_TABLES);
+	g->cuts = g->nr_tables;
 	left->nr_below -= g->nr_tables;
 	if (!morsel_middle_is_open(middle))
-		return NULL;
-	list_del(&middle->pt_list);
+		return;
+	list_move_tail(&middle->pt_list, &g->middles);
 	left->nr_middles--;
 	left->cuts--;
-	return middle;
+	g->nr_middles++;
+	g->cuts++;
 }
 
 /* Take a piece; true: there are more. */
 static bool morsel_take_piece(struct morsel *m, struct morsel_gather *g)
 {
 	struct morsel_gather *left = &m->left;
-	struct ptdesc *opened = NULL;
 	bool more;
 
 	morsel_gather_init(g);
 	spin_lock(&m->left_lock);
 	g->nr_tables = morsel_take(&left->tables, &g->tables,
 				   MORSEL_PIECE_TABLES);
+	g->cuts = g->nr_tables;
 	left->nr_tables -= g->nr_tables;
 	left->cuts -= g->nr_tables;
-	if (!g->nr_tables)
-		opened = morsel_take_below(left, g);
-	if (!g->nr_tables)
+	if (!g->cuts)
+		morsel_take_below(left, g);
+	if (!g->cuts) {
 		g->cuts = morsel_take(&left->pages, &g->pages, MORSEL_PIECE_PAGES);
-	left->cuts -= g->cuts;
-	g->cuts += g->nr_tables;
+		left->cuts -= g->cuts;
+	}
 	more = left->cuts;
 	spin_unlock(&m->left_lock);
-	if (opened)
-		morsel_rest(m, opened);
 	return more;
 }
 

@@ -236,12 +236,10 @@ static void morsel_clean_resting(struct morsel *m, unsigned long *entry,
 {
 	struct ptdesc *table;
 
-	for (;;) {
+	while (morsel_rests(m, entry, level)) {
 		spin_lock(&m->lock);
 		table = morsel_wake(m, entry, level);
 		spin_unlock(&m->lock);
-		if (!table)
-			break;
 		morsel_clean_table(m, ptdesc_address(table), level - 1);
 	}
 }
@@ -255,6 +253,7 @@ static void morsel_clean_below(struct morsel *m, unsigned long *table,
 	for (i = 0; i < PTRS_PER_PTE; i++) {
 		unsigned long *next;
 
+		cond_resched();
 		morsel_clean_resting(m, table + i, level);
 		if (!morsel_leads(table[i]))
 			continue;
@@ -266,7 +265,6 @@ static void morsel_clean_below(struct morsel *m, unsigned long *table,
 		} else {
 			morsel_table_put(m, next);
 		}
-		cond_resched();
 	}
 	if (morsel_is_huge(m))
 		morsel_huge_free(m, &pages);

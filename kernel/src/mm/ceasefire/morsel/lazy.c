@@ -164,8 +164,8 @@ static void morsel_give_up_range(struct morsel *m, u64 start, u64 end,
 	for (at = start; at < end; at = next) {
 		unsigned long *above = morsel_entry(m, at, 2);
 
-		/* Nothing is below a table that is missing further above. */
-		next = min(end, (at | ((above ? PMD_SIZE : PUD_SIZE) - 1)) + 1);
+		next = min(end, above ? (at | (PMD_SIZE - 1)) + 1 :
+					morsel_gap_end(m, at));
 		if (above)
 			morsel_give_up_pages(m, above, at, next, g);
 		cond_resched();

@@ -363,9 +363,12 @@ static bool morsel_fits(struct morsel *m, struct vm_area_struct *vma)
 	       len <= round_up(i_size_read(&m->inode), unit);
 }
 
-static void morsel_set_flags(struct vm_area_struct *vma)
+static void morsel_set_flags(struct morsel *m, struct vm_area_struct *vma)
 {
 	vm_flags_mod(vma, VM_DONTEXPAND | VM_SHARED, VM_MAYEXEC);
+	/* A dump looks for each page, which takes hours there, and no signal ends it. */
+	if (m->level > 3)
+		vm_flags_set(vma, VM_DONTDUMP);
 	CF_MUTATION_IF(morsel_unshared, !(vma->vm_flags & VM_MAYWRITE),
 		       vm_flags_clear(vma, VM_SHARED));
 }
@@ -393,7 +396,7 @@ int morsel_mmap(struct file *file, struct vm_area_struct *vma)
 		morsel_map_end(m);
 		return morsel_is_gone(m) ? -ENODEV : -EINVAL;
 	}
-	morsel_set_flags(vma);
+	morsel_set_flags(m, vma);
 	vma->vm_ops = &morsel_vm_ops;
 	morsel_epoch_map(vma);
 	return 0;

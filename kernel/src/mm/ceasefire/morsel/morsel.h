@@ -464,6 +464,7 @@ void morsel_lost_forget(struct morsel *m, u64 start, u64 end);
 spinlock_t *morsel_lockptr(struct morsel *m, unsigned long *table,
 			   unsigned int level);
 unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level);
+u64 morsel_gap_end(struct morsel *m, u64 offset);
 unsigned long *morsel_above(struct morsel *m, u64 offset);
 unsigned long morsel_leaf_at(struct morsel *m, unsigned long *table, u64 offset);
 unsigned long *morsel_lock_leaves(unsigned long *above, spinlock_t **ptl);

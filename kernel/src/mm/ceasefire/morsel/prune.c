@@ -159,6 +159,7 @@ static void morsel_cut_huge(struct morsel *m, u64 start, u64 end,
 						      level);
 			morsel_cut_pages(m, above, lock, at, next, g);
 		} else {
+			next = min(end, morsel_gap_end(m, at));
 			/* As there. */
 			spin_lock(lock);
 			spin_unlock(lock);
@@ -206,6 +207,7 @@ static void morsel_cut(struct morsel *m, u64 start, u64 end,
 		next = min(end, (at | (PUD_SIZE - 1)) + 1);
 		entry = morsel_entry(m, at, 2);
 		if (!entry) {
+			next = min(end, morsel_gap_end(m, at));
 			/* As in morsel_cut_pages(). */
 			spin_lock(&m->lock);
 			spin_unlock(&m->lock);

@@ -96,6 +96,13 @@ static pgoff_t morsel_home(unsigned long *entry)
 	return __pa(entry) / sizeof(*entry) << MORSEL_BELOW_BITS;
 }
 
+/* A table was cut, under its lock. */
+static void morsel_go_home(struct ptdesc *table, unsigned long *entry)
+{
+	VM_WARN_ON_ONCE(table->pt_index > PTRS_PER_PTE);
+	table->pt_index |= morsel_home(entry);
+}
+
 static unsigned long *morsel_home_of(struct ptdesc *table)
 {
 	return __va((table->pt_index >> MORSEL_BELOW_BITS) * sizeof(unsigned long));
@@ -208,7 +215,7 @@ static struct ptdesc *morsel_unlink(struct morsel *m, unsigned long *entry,
 		if (level == 3)
 			morsel_below_add(entry, -1);
 		else
-			table->pt_index |= morsel_home(entry);
+			morsel_go_home(table, entry);
 	}
 	spin_unlock(&m->lock);
 	return table;
@@ -223,7 +230,7 @@ static void morsel_take_middle(struct morsel *m, struct ptdesc *middle,
 	/* Whoever has looked before the cut has set his entry. */
 	spin_lock(ptlock_ptr(middle));
 	below = middle->pt_index;
-	middle->pt_index |= morsel_home(entry);
+	morsel_go_home(middle, entry);
 	spin_unlock(ptlock_ptr(middle));
 	g->cuts++;
 	list_add_tail(&middle->pt_list, &g->middles);

@@ -293,7 +293,7 @@ static unsigned long morsel_steal(struct morsel *m, unsigned long *budget)
 
 		(*budget)--;
 		if (!above) {
-			at = (at | (PUD_SIZE - 1)) + 1;
+			at = morsel_gap_end(m, at);
 			continue;
 		}
 		if (READ_ONCE(*above)) {

@@ -90,6 +90,27 @@ unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level)
 }
 
 /**
+ * morsel_gap_end() - how far it is the same that there is nothing
+ * @m: the morsel, which has a unit
+ * @offset: for which a table is missing
+ *
+ * Return: behind the last byte that the missing table would lead to, the highest one.
+ */
+u64 morsel_gap_end(struct morsel *m, u64 offset)
+{
+	unsigned int level = m->level + 1;
+	unsigned long *entry;
+
+	while (level > m->base + 1) {
+		entry = morsel_entry(m, offset, level);
+		if (!entry || !morsel_leads(READ_ONCE(*entry)))
+			break;
+		level--;
+	}
+	return (offset | (morsel_span(level) - 1)) + 1;
+}
+
+/**
  * morsel_above() - the entry that leads to the table of a page
  * @m: the morsel, which has a unit
  * @offset: in it, in bytes
@@ -192,18 +213,27 @@ static int morsel_may_make(struct morsel *m, u64 offset, unsigned int level,
 	return morsel_leads(READ_ONCE(*entry)) ? -EEXIST : 0;
 }
 
-/* A table below an entry: @table, or one that was there before. Returns what is left over. */
+/*
+ * A table below an entry: @table, or one that was there before. Returns what is left over. There
+ * may be none if one has rested just before, and somebody else has taken it.
+ */
 static struct ptdesc *morsel_set_table(struct morsel *m, unsigned int level,
 				       unsigned long *entry, struct ptdesc *table)
 {
 	struct ptdesc *rested = morsel_wake(m, entry, level);
 	struct ptdesc *set = rested ?: table;
 
+	CF_MUTATION_IF(morsel_below_hasty, !set && level == 3,
+		       morsel_below_add(entry, 1));
 	if (!set)
 		return NULL;
 	/* It is empty before it can be found. */
 	smp_wmb();
 	WRITE_ONCE(*entry, __pa(ptdesc_address(set)) | _PAGE_TABLE);
+	if (level == m->level + 1)
+		__set_bit(entry - m->top, m->roots);
+	else if (level < 4)
+		morsel_below_add(entry, 1);
 	return rested ? table : NULL;
 }
 
@@ -225,13 +255,8 @@ static int morsel_make_table(struct morsel *m, u64 offset, unsigned int level,
 		morsel_install_pause();
 	spin_lock(lock);
 	err = morsel_may_make(m, offset, level, entry);
-	if (!err) {
+	if (!err)
 		table = morsel_set_table(m, level, entry, table);
-		if (in == m->top)
-			__set_bit(entry - m->top, m->roots);
-		else if (level < 4)
-			morsel_below_add(entry, 1);
-	}
 	spin_unlock(lock);
 	if (table)
 		morsel_table_discard(m, table, level - 1);
@@ -380,9 +405,8 @@ unsigned int morsel_find(struct morsel *m, u64 *offset, u64 end, bool present)
 		if (!table) {
 			if (!present)
 				return (stop - *offset) >> PAGE_SHIFT;
-			/* Nothing is below a table that is missing further above. */
 			if (!above)
-				stop = min(end, (*offset | (morsel_span(m->base + 2) - 1)) + 1);
+				stop = min(end, morsel_gap_end(m, *offset));
 			*offset = stop;
 			cond_resched();
 			continue;

@@ -97,14 +97,17 @@ static bool sharers_whole_foreign(pud_t entry)
 	return pud_leaf(entry) && (pud_devmap(entry) || pud_special(entry));
 }
 
-/* May it not write because of an entry that the copy does not have? */
-static bool sharers_whole_limited(struct mm_struct *mm, unsigned long addr)
+/* What the entries allow that the copy does not have; 0: one of them has just gone. */
+static unsigned long sharers_whole_rights(struct mm_struct *mm, unsigned long addr)
 {
 	pgd_t *pgd = pgd_offset(mm, addr), top = READ_ONCE(*pgd);
-	p4d_t p4d = READ_ONCE(*p4d_offset_lockless(pgd, top, addr));
+	p4d_t p4d;
 
-	CF_MUTATION(sharers_links_writable, return false);
-	return !(pgd_flags(top) & p4d_flags(p4d) & _PAGE_RW);
+	if (pgd_none(top))
+		return 0;
+	p4d = READ_ONCE(*p4d_offset_lockless(pgd, top, addr));
+	CF_MUTATION(sharers_links_writable, return _PAGE_TABLE);
+	return pgd_flags(top) & p4d_flags(p4d);
 }
 
 static void sharers_whole_note(struct sharers_gib *gib, unsigned int slot)
@@ -142,6 +145,7 @@ enum sharers_filled sharers_whole_fill(struct sharers *s,
 	struct sharers_gib *gib = sharers_gib(s, addr);
 	pud_t *to = sharers_copy_pud(sc, addr);
 	pud_t *from, entry, copy, had;
+	unsigned long rights;
 	long withdrawn;
 	bool raced;
 
@@ -156,7 +160,10 @@ enum sharers_filled sharers_whole_fill(struct sharers *s,
 	entry = READ_ONCE(*from);
 	if (!(pud_flags(entry) & _PAGE_PRESENT))
 		return SHARERS_NOTHING;
-	if (sharers_whole_foreign(entry) || sharers_whole_limited(s->mm, addr))
+	rights = sharers_whole_rights(s->mm, addr);
+	if (!(rights & _PAGE_PRESENT))
+		return SHARERS_RACED;
+	if (sharers_whole_foreign(entry) || !(rights & _PAGE_RW))
 		return SHARERS_TOO_LARGE;
 	if (!sharers_whole_of(from, entry, error_code & X86_PF_WRITE, &copy))
 		return SHARERS_RACED;

@@ -141,11 +141,24 @@ static void given_up(void)
 	crash_and_look(fd);
 }
 
+/* A dump looks for each page: of a unit of 256 TiB it would take hours. */
+static void left_out(void)
+{
+	char *p;
+
+	morsel_need_256_tib();
+	p = morsel_map(morsel_make_of(UNIT, 256 * TIB), 256 * TIB, BOTH);
+	ENSURE(smaps_has_flag(p, "dd"), "it would be dumped");
+	p = morsel_map(morsel_make_of(UNIT, 512 * GIB), 512 * GIB, BOTH);
+	ENSURE(!smaps_has_flag(p, "dd"), "it would not be dumped");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ktap_case cases[] = {
 		{ "dumped", dumped, 300 },
 		{ "given_up", given_up, 300 },
+		{ "left_out", left_out, 0 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));

@@ -57,6 +57,12 @@ struct mfuzz_layout {
 	struct mfuzz_run run[MFUZZ_RUNS];
 };
 
+/* Where it is mapped: nothing comes above 128 TiB that is not asked for there. */
+static inline void *mfuzz_hint(const struct mfuzz_layout *l)
+{
+	return l->size > 64 * TIB ? (void *)(128 * TIB) : NULL;
+}
+
 struct mfuzz_process {
 	const struct mfuzz_layout *layout;
 	enum mfuzz_arm arm;

@@ -60,7 +60,7 @@ void mfuzz_copy(struct mfuzz_process *p)
 			if (l->run[i].owner == p->number)
 				copy_run(p, &l->run[i]);
 	}
-	p->copy_map = mmap(NULL, l->size, PROT_READ | PROT_WRITE, MAP_SHARED,
+	p->copy_map = mmap(mfuzz_hint(l), l->size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			   p->copy, 0);
 	ENSURE(p->copy_map != MAP_FAILED, "mmap: %m");
 }

@@ -222,7 +222,7 @@ static void op_advise(struct mfuzz_process *p)
 
 void mfuzz_map(struct mfuzz_process *p)
 {
-	p->map = mmap(NULL, p->layout->size, p->prot, MAP_SHARED, p->fd, 0);
+	p->map = mmap(mfuzz_hint(p->layout), p->layout->size, p->prot, MAP_SHARED, p->fd, 0);
 	ENSURE(p->map != MAP_FAILED, "mmap: %m");
 }
 
@@ -255,7 +255,7 @@ static void op_protect(struct mfuzz_process *p)
 static void op_move(struct mfuzz_process *p)
 {
 	size_t size = p->layout->size;
-	char *to = mmap(NULL, size, PROT_READ, MAP_SHARED, p->fd, 0);
+	char *to = mmap(mfuzz_hint(p->layout), size, PROT_READ, MAP_SHARED, p->fd, 0);
 
 	ENSURE(to != MAP_FAILED, "mmap: %m");
 	if (mfuzz_pick(p, 2))
@@ -268,7 +268,7 @@ static void op_move(struct mfuzz_process *p)
 static void op_second(struct mfuzz_process *p)
 {
 	size_t size = p->layout->size;
-	char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, p->fd, 0);
+	char *map = mmap(mfuzz_hint(p->layout), size, PROT_READ, MAP_SHARED, p->fd, 0);
 	struct morsel_range r = mfuzz_pages(p, 64);
 
 	ENSURE(map != MAP_FAILED, "mmap: %m");

@@ -103,7 +103,8 @@ static void lay_out(const struct mfuzz_plan *plan, struct mfuzz_layout *l)
 	unsigned int i;
 
 	memset(l, 0, sizeof(*l));
-	l->unit = random % 3 ? UNIT : random >> 16 & 1 ? GIB : 512 * GIB;
+	l->unit = random % 3 ? UNIT : random >> 16 & 1 ? GIB :
+		  random >> 18 & 1 ? 512 * GIB : morsel_units[morsel_nr_units() - 1];
 	/* What shares nothing with a copy is cut by whole GiB. */
 	l->copies = l->unit <= GIB || random >> 17 & 1;
 	units = 2 + (random >> 8) % 3;
@@ -118,8 +119,8 @@ static void lay_out(const struct mfuzz_plan *plan, struct mfuzz_layout *l)
 			 MFUZZ_RUNS / 2);
 	for (i = 0; l->unit != UNIT && i < ISLANDS; i++) {
 		/* Most of them lie on both sides of an end of a table, or of a unit. */
-		uint64_t first = l->unit == GIB ? i * GIB / PAGE / (ISLANDS - 1) :
-				 (i == ISLANDS - 1 ? l->unit : i * GIB) / PAGE;
+		uint64_t part = l->unit == GIB ? GIB / (ISLANDS - 1) : l->unit / 512;
+		uint64_t first = (i == ISLANDS - 1 ? l->unit : i * part) / PAGE;
 
 		add_runs(l, &random, i ? first - ISLAND_PAGES / 2 : plan->processes,
 			 first + ISLAND_PAGES / 2, plan->processes,

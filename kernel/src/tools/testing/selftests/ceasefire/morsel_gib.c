@@ -343,6 +343,36 @@ static void late_middle(void)
 	ENSURE(!probe_read(p), "what was there is back");
 }
 
+/*
+ * A fault has seen that a table of level 2 rests, and takes it when it is gone again: what leads
+ * there is not counted twice, or nobody would know any more when there is nothing.
+ */
+static void late_rested(void)
+{
+	char *p, *gib;
+	struct late l;
+	int fd;
+
+	in_256_tib();
+	fd = morsel_make_of(all, all);
+	p = morsel_map(fd, all, BOTH);
+	gib = p + 5 * GIB;
+	morsel_fill(p, 1, OTHER);
+	morsel_fill(gib, 1, OTHER);
+	ENSURE(cuts_of(fd, 5 * GIB, GIB) == 1, "not one cut");
+	MUST(fsync(fd));
+	late_begin(&l, late_write, gib, 4 * DELAY_MS);
+	morsel_fill(gib + UNIT, 1, OTHER);
+	morsel_clean_delay(4 * DELAY_MS);
+	ENSURE(!morsel_leave(fd, 5 * GIB, GIB), "depopulate");
+	ENSURE(late_end(&l) == 1 && probe_read(gib) == OWN, "the write is lost");
+	morsel_clean_delay(0);
+	MUST(fsync(fd));
+	ENSURE(cuts_of(fd, 0, GIB) == 1 && cuts_of(fd, 5 * GIB, GIB) == 1, "not one cut each");
+	MUST(fsync(fd));
+	ENSURE(!cuts_of(fd, 0, part), "cuts of nothing");
+}
+
 /* A table of level 2 that leads nowhere goes with that of level 3, and nobody works for ever. */
 static void bare(void)
 {
@@ -588,6 +618,7 @@ int main(int argc, char **argv)
 		{ "late_table", late_table, 0 },
 		{ "late_size", late_size, 0 },
 		{ "late_middle", late_middle, 0 },
+		{ "late_rested", late_rested, 0 },
 		{ "bare", bare, 0 },
 		{ "walked", walked, 300 },
 		{ "storm", storm, 300 },
