@@ -22,7 +22,7 @@
  * smallest unit of which 511 suffice.
  */
 struct morsel_geometry {
-	/* 2 MiB, 1 GiB, 512 GiB, with five levels 256 TiB: what is linked, and mapped, as a whole. */
+	/* 2 MiB, 1 GiB, 512 GiB, or 256 TiB: what is linked, and mapped, as a whole. */
 	__u64 unit;
 	/* Size of pages, less than a unit: 4096, 2 MiB, 1 GiB; 0: as memfd_create() was told. */
 	__u32 base;

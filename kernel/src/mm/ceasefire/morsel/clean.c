@@ -258,13 +258,12 @@ static void morsel_clean_below(struct morsel *m, unsigned long *table,
 		if (!morsel_leads(table[i]))
 			continue;
 		next = morsel_table(table[i]);
-		if (level == m->base) {
+		if (level == m->base)
 			list_add_tail(&morsel_leaf_page(table[i])->lru, &pages);
-		} else if (level > 2) {
+		else if (level > 2)
 			morsel_clean_table(m, next, level - 1);
-		} else {
+		else
 			morsel_table_put(m, next);
-		}
 	}
 	if (morsel_is_huge(m))
 		morsel_huge_free(m, &pages);

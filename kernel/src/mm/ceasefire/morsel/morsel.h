@@ -17,7 +17,8 @@
  *   charge.c	who pays for them, and the limit
  *   huge.c	the same and more for pages of 2 MiB and 1 GiB
  *   table.c	its tables
- *   tree.c	entries: found, made, installed, read
+ *   way.c	the way from the top to an entry
+ *   tree.c	entries: made, installed, read
  *   map.c	mappings: attach entries come, change and go
  *   fault.c	the first access
  *   populate.c	pages for many, in blocks
@@ -460,12 +461,14 @@ void morsel_lost_note(struct morsel *m, u64 offset);
 void morsel_lost_end(struct morsel *m, u64 offset);
 void morsel_lost_forget(struct morsel *m, u64 start, u64 end);
 
-/* tree.c */
+/* way.c */
 spinlock_t *morsel_lockptr(struct morsel *m, unsigned long *table,
 			   unsigned int level);
 unsigned long *morsel_entry(struct morsel *m, u64 offset, unsigned int level);
 u64 morsel_gap_end(struct morsel *m, u64 offset);
 unsigned long *morsel_above(struct morsel *m, u64 offset);
+
+/* tree.c */
 unsigned long morsel_leaf_at(struct morsel *m, unsigned long *table, u64 offset);
 unsigned long *morsel_lock_leaves(unsigned long *above, spinlock_t **ptl);
 void morsel_unlock_leaves(spinlock_t *ptl);

@@ -49,6 +49,7 @@ static void in_256_tib(void)
 	/* One of level 3, and what is behind it, and one of level 2. */
 	above = 3;
 }
+
 static void expect(int fd, uint64_t pages, uint64_t tables, const char *when)
 {
 	struct morsel_stat stat = morsel_stat(fd);
