@@ -5,20 +5,11 @@
  * same with 512 GiB in units of 256 TiB.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "checker.h"
+#include "gib.h"
 #include "ktap.h"
 #include "late.h"
 #include "map.h"
@@ -30,25 +21,7 @@
 #define OTHER	WORD(0x33)
 #define BOTH	(PROT_READ | PROT_WRITE)
 #define PAGES	8
-/* A root, and what is behind it. */
-#define ROOT	2
-/* Of a table that is full, with itself. */
-#define FULL	513
 #define DELAY_MS	400
-
-/* What all cases but the last ones are about: the unit, and the part that goes by one entry. */
-static uint64_t all = 512 * GIB, part = GIB;
-/* Of tables that a page in such a part has above those of pages, in pages. */
-static unsigned int above = 1;
-
-static void in_256_tib(void)
-{
-	morsel_need_256_tib();
-	all = 256 * TIB;
-	part = 512 * GIB;
-	/* One of level 3, and what is behind it, and one of level 2. */
-	above = 3;
-}
 
 static void expect(int fd, uint64_t pages, uint64_t tables, const char *when)
 {
@@ -133,45 +106,45 @@ static void counts(void)
 /* Zeroes, memory, and the table; and what is beside it stays. */
 static void comes_back(void)
 {
-	int fd = morsel_make_of(all, all), i;
-	char *p = morsel_map(fd, all, BOTH);
+	int fd = morsel_make_of(gib_unit, gib_unit), i;
+	char *p = morsel_map(fd, gib_unit, BOTH);
 
-	morsel_fill(p + part - PAGE, 1, OTHER);
-	morsel_fill(p + 2 * part, 1, OTHER);
+	morsel_fill(p + gib_part - PAGE, 1, OTHER);
+	morsel_fill(p + 2 * gib_part, 1, OTHER);
 	for (i = 0; i < 50; i++) {
-		morsel_fill(p + part, PAGES, OWN);
-		morsel_fill(p + part + i * UNIT, PAGES, OWN);
-		morsel_fill(p + 2 * part - PAGES * PAGE, PAGES, OWN);
-		ENSURE(cuts_of(fd, part, part) == 1, "not one cut");
+		morsel_fill(p + gib_part, PAGES, OWN);
+		morsel_fill(p + gib_part + i * UNIT, PAGES, OWN);
+		morsel_fill(p + 2 * gib_part - PAGES * PAGE, PAGES, OWN);
+		ENSURE(cuts_of(fd, gib_part, gib_part) == 1, "not one cut");
 		MUST(fsync(fd));
 		/* Three of the highest level below the root, of which one rests. */
-		expect(fd, 2, ROOT + 3 * above + (above > 1) + 2, "taken away");
-		ENSURE(!morsel_count(p + part, PAGES, OWN) &&
-		       !morsel_count(p + part + i * UNIT, PAGES, OWN) &&
-		       !morsel_count(p + 2 * part - PAGES * PAGE, PAGES, OWN),
+		expect(fd, 2, ROOT + 3 * gib_tables + (gib_tables > 1) + 2, "taken away");
+		ENSURE(!morsel_count(p + gib_part, PAGES, OWN) &&
+		       !morsel_count(p + gib_part + i * UNIT, PAGES, OWN) &&
+		       !morsel_count(p + 2 * gib_part - PAGES * PAGE, PAGES, OWN),
 		       "it is still there");
-		ENSURE(!probe_read(p + part), "no zeroes");
-		ENSURE(probe_read(p + part - PAGE) == OTHER && probe_read(p + 2 * part) == OTHER,
-		       "what is beside it has gone");
+		ENSURE(!probe_read(p + gib_part), "no zeroes");
+		ENSURE(probe_read(p + gib_part - PAGE) == OTHER &&
+		       probe_read(p + 2 * gib_part) == OTHER, "what is beside it has gone");
 	}
-	ENSURE(!morsel_depopulate(fd, 0, 3 * part), "depopulate");
+	ENSURE(!morsel_depopulate(fd, 0, 3 * gib_part), "depopulate");
 	MUST(fsync(fd));
-	expect(fd, 0, ROOT + 3 * above + (above > 1), "all of it");
+	expect(fd, 0, ROOT + 3 * gib_tables + (gib_tables > 1), "all of it");
 	/* Nothing is there: nobody has to flush for it. */
-	ENSURE(!cuts_of(fd, 0, all), "cuts of nothing");
+	ENSURE(!cuts_of(fd, 0, gib_unit), "cuts of nothing");
 }
 
 /* It goes while others have it, and a second table for the GiB is there meanwhile. */
 static void left(void)
 {
-	int fd = morsel_make_of(all, all);
-	char *p = morsel_map(fd, all, BOTH);
+	int fd = morsel_make_of(gib_unit, gib_unit);
+	char *p = morsel_map(fd, gib_unit, BOTH);
 
 	morsel_fill(p, PAGES, OWN);
 	morsel_fill(p + 7 * UNIT, PAGES, OWN);
 	morsel_fill(p + GIB - UNIT, PAGES, OWN);
 	morsel_clean_delay(DELAY_MS);
-	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, gib_part), "depopulate");
 	PREMISE(morsel_stat(fd).waiting, "it is free by now");
 	ENSURE(morsel_stat(fd).waiting == 3 * FULL, "%llu wait",
 	       (unsigned long long)morsel_stat(fd).waiting);
@@ -184,20 +157,20 @@ static void left(void)
 	       (unsigned long long)morsel_stat(fd).waiting);
 	ENSURE(morsel_count(p, PAGES, OTHER) == PAGES, "what came later has gone");
 	/* Of level 3 there is one: it has rested before others had freed what it led to. */
-	expect(fd, PAGES, ROOT + above + 1 + 1, "later");
+	expect(fd, PAGES, ROOT + gib_tables + 1 + 1, "later");
 	/* Both are used in turn, and there is never a third one. */
-	ENSURE(cuts_of(fd, 0, part) == 1, "not one cut");
+	ENSURE(cuts_of(fd, 0, gib_part) == 1, "not one cut");
 	MUST(fsync(fd));
-	expect(fd, 0, ROOT + above + 1, "in the end");
+	expect(fd, 0, ROOT + gib_tables + 1, "in the end");
 	morsel_fill(p, 1, OWN);
-	expect(fd, 1, ROOT + above + 1 + 1, "once more");
+	expect(fd, 1, ROOT + gib_tables + 1 + 1, "once more");
 }
 
 /* Pieces of what is below a table of level 2, by several cleaners; and the bound of M9. */
 static void pieces(void)
 {
 	long limit = morsel_sysfs("limit");
-	int fd = morsel_make_of(all, all), i;
+	int fd = morsel_make_of(gib_unit, gib_unit), i;
 	uint64_t most = 0;
 
 	/* Of what may wait to be freed by others it is a part. */
@@ -236,7 +209,7 @@ static void reached(char *p, int fd)
 	peer_finds(p, PAGES, OWN);
 	/* What is taken is there for a while longer, and nobody reaches it. */
 	morsel_clean_delay(DELAY_MS);
-	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, gib_part), "depopulate");
 	PREMISE(morsel_stat(fd).waiting, "it is free by now");
 	checker_forbid(p, PAGES);
 	peer_finds(p, PAGES, 0);
@@ -246,14 +219,14 @@ static void reached(char *p, int fd)
 	MUST(fsync(fd));
 	ENSURE(morsel_count(p, PAGES, OTHER) == PAGES, "it has written elsewhere");
 	peer_finds(p, PAGES, OTHER);
-	ENSURE(!morsel_depopulate(fd, 0, part), "depopulate");
+	ENSURE(!morsel_depopulate(fd, 0, gib_part), "depopulate");
 	peer_finds(p, PAGES, 0);
 }
 
 static void unreachable(void)
 {
-	int fd = morsel_make_of(all, all);
-	char *p = morsel_map(fd, all, BOTH);
+	int fd = morsel_make_of(gib_unit, gib_unit);
+	char *p = morsel_map(fd, gib_unit, BOTH);
 
 	need_cpus(2);
 	pin_to_cpu(0);
@@ -264,11 +237,11 @@ static void unreachable(void)
 
 static void sharers(void)
 {
-	int fd = morsel_make_of(all, all), i;
+	int fd = morsel_make_of(gib_unit, gib_unit), i;
 	char *p;
 
 	sharers_start();
-	p = morsel_map(fd, all, BOTH);
+	p = morsel_map(fd, gib_unit, BOTH);
 	for (i = 0; i < 3; i++) {
 		morsel_fill(p, PAGES, OWN);
 		reached(p, fd);
@@ -281,25 +254,25 @@ static void sharers(void)
  */
 static void late_table(void)
 {
-	int fd = morsel_make_of(all, all);
-	char *p = morsel_map(fd, all, BOTH);
+	int fd = morsel_make_of(gib_unit, gib_unit);
+	char *p = morsel_map(fd, gib_unit, BOTH);
 	struct late l;
 
 	morsel_fill(p, 1, OTHER);
 	late_begin(&l, late_write, p + 100 * UNIT, 8 * DELAY_MS);
 	morsel_clean_delay(DELAY_MS);
-	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, gib_part), "depopulate");
 	morsel_fill(p, 1, OTHER);
 	morsel_clean_delay(0);
 	MUST(fsync(fd));
-	expect(fd, 1, ROOT + above + 1 + 1 + 1, "with the table that the fault has");
+	expect(fd, 1, ROOT + gib_tables + 1 + 1 + 1, "with the table that the fault has");
 	ENSURE(late_end(&l) == 1 && probe_read(l.at) == OWN, "the write is lost");
-	ENSURE(!morsel_depopulate(fd, 0, part), "depopulate");
+	ENSURE(!morsel_depopulate(fd, 0, gib_part), "depopulate");
 	MUST(fsync(fd));
-	expect(fd, 0, ROOT + above + 1, "in the end");
+	expect(fd, 0, ROOT + gib_tables + 1, "in the end");
 	morsel_fill(p, 1, OTHER);
 	morsel_clean_delay(DELAY_MS);
-	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, gib_part), "depopulate");
 	morsel_fill(p, 1, OTHER);
 	morsel_clean_delay(0);
 	ENSURE(!probe_read(l.at), "it is back");
@@ -308,17 +281,17 @@ static void late_table(void)
 /* It is cut because the object gets smaller: nothing is to come behind its end. */
 static void late_size(void)
 {
-	int fd = morsel_make_of(2 * part, all);
-	char *p = morsel_map(fd, all, BOTH);
+	int fd = morsel_make_of(2 * gib_part, gib_unit);
+	char *p = morsel_map(fd, gib_unit, BOTH);
 	struct late l;
 
 	morsel_fill(p, 1, OTHER);
-	morsel_fill(p + part, 1, OTHER);
-	late_begin(&l, late_write, p + part + 100 * UNIT, 4 * DELAY_MS);
+	morsel_fill(p + gib_part, 1, OTHER);
+	late_begin(&l, late_write, p + gib_part + 100 * UNIT, 4 * DELAY_MS);
 	MUST(ftruncate(fd, PAGE));
 	ENSURE(late_end(&l) == -1, "it has written behind the end");
 	MUST(fsync(fd));
-	expect(fd, 1, ROOT + 2 * above + 1, "smaller");
+	expect(fd, 1, ROOT + 2 * gib_tables + 1, "smaller");
 }
 
 /*
@@ -331,16 +304,16 @@ static void late_middle(void)
 	char *p;
 	int fd;
 
-	in_256_tib();
-	fd = morsel_make_of(all, all);
-	p = morsel_map(fd, all, BOTH);
+	gib_in_256_tib();
+	fd = morsel_make_of(gib_unit, gib_unit);
+	p = morsel_map(fd, gib_unit, BOTH);
 	morsel_fill(p, 1, OTHER);
 	late_begin(&l, late_write, p + 100 * GIB, 4 * DELAY_MS);
-	ENSURE(!morsel_depopulate(fd, 0, part), "depopulate");
+	ENSURE(!morsel_depopulate(fd, 0, gib_part), "depopulate");
 	ENSURE(late_end(&l) == 1 && probe_read(l.at) == OWN, "the write is lost");
 	MUST(fsync(fd));
 	/* One of level 2 rests. */
-	expect(fd, 1, ROOT + above + 1 + 1, "later");
+	expect(fd, 1, ROOT + gib_tables + 1 + 1, "later");
 	ENSURE(!probe_read(p), "what was there is back");
 }
 
@@ -354,9 +327,9 @@ static void late_rested(void)
 	struct late l;
 	int fd;
 
-	in_256_tib();
-	fd = morsel_make_of(all, all);
-	p = morsel_map(fd, all, BOTH);
+	gib_in_256_tib();
+	fd = morsel_make_of(gib_unit, gib_unit);
+	p = morsel_map(fd, gib_unit, BOTH);
 	gib = p + 5 * GIB;
 	morsel_fill(p, 1, OTHER);
 	morsel_fill(gib, 1, OTHER);
@@ -371,7 +344,7 @@ static void late_rested(void)
 	MUST(fsync(fd));
 	ENSURE(cuts_of(fd, 0, GIB) == 1 && cuts_of(fd, 5 * GIB, GIB) == 1, "not one cut each");
 	MUST(fsync(fd));
-	ENSURE(!cuts_of(fd, 0, part), "cuts of nothing");
+	ENSURE(!cuts_of(fd, 0, gib_part), "cuts of nothing");
 }
 
 /* A table of level 2 that leads nowhere goes with that of level 3, and nobody works for ever. */
@@ -381,222 +354,21 @@ static void bare(void)
 	char *p;
 	int fd;
 
-	in_256_tib();
-	fd = morsel_make_of(all, all);
-	p = morsel_map(fd, all, BOTH);
+	gib_in_256_tib();
+	fd = morsel_make_of(gib_unit, gib_unit);
+	p = morsel_map(fd, gib_unit, BOTH);
 	morsel_fill(p, 1, OWN);
 	morsel_fill(p + 5 * GIB, 1, OWN);
 	ENSURE(cuts_of(fd, 5 * GIB, UNIT) == 1, "not one cut");
-	ENSURE(!morsel_leave(fd, 0, part), "depopulate");
+	ENSURE(!morsel_leave(fd, 0, gib_part), "depopulate");
 	for (i = 0; morsel_stat(fd).waiting && i < 100; i++)
 		sleep_ms(100);
 	ENSURE(!morsel_stat(fd).waiting, "%llu wait", (unsigned long long)morsel_stat(fd).waiting);
 	MUST(fsync(fd));
-	expect(fd, 0, ROOT + above + 1, "all of it");
+	expect(fd, 0, ROOT + gib_tables + 1, "all of it");
 	morsel_fill(p + 5 * GIB, 1, OWN);
-	expect(fd, 1, ROOT + above + 1 + 1, "once more");
+	expect(fd, 1, ROOT + gib_tables + 1 + 1, "once more");
 }
-
-/* mm/gup_test.h: the debug kernel walks for each page of a range, without faults. */
-struct gup_test {
-	uint64_t get_usec, put_usec, addr, size;
-	uint32_t pages_per_call, gup_flags, test_flags, which_pages[8];
-};
-
-#define GUP_BASIC_TEST	_IOWR('g', 4, struct gup_test)
-#define FOLL_NOFAULT	(1U << 5)
-/* Of one call. Two reads of an entry are a few instructions apart, so it needs many. */
-#define WALKS		32
-
-static void walk_by_smaps(pid_t pid)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
-	read_whole(path);
-}
-
-static void walk_by_reading(pid_t pid, char *p)
-{
-	static char words[WALKS * PAGE];
-	struct iovec there = { p, sizeof(words) }, here = { words, sizeof(words) };
-	unsigned int i;
-
-	if (process_vm_readv(pid, &here, 1, &there, 1, 0) < 0 && errno != EFAULT)
-		_exit(2);
-	/* The kernel copies byte by byte, so a word may be half of it. */
-	for (i = 0; i < sizeof(words); i++)
-		if (words[i] && words[i] != (char)OWN)
-			ktap_fail("byte %u: %#x", i, words[i]);
-}
-
-static void walk_by_gup(pid_t pid, char *p)
-{
-	static int fd = -2;
-	struct gup_test test = {
-		.addr = (uintptr_t)p, .size = WALKS * PAGE, .pages_per_call = WALKS,
-		.gup_flags = FOLL_NOFAULT,
-	};
-
-	if (fd == -2)
-		fd = open("/sys/kernel/debug/gup_test", O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		walk_by_reading(pid, p);
-	else
-		ioctl(fd, GUP_BASIC_TEST, &test);
-}
-
-/* Walks by mmap_lock, for ever. */
-__attribute__((noreturn))
-static void look(pid_t pid, char *p, int cpu)
-{
-	unsigned int i;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	pin_to_cpu(cpu);
-	/* So that the root is linked. */
-	probe_read(p);
-	for (i = 0;; i++) {
-		walk_by_gup(pid, p);
-		if (i % 32 == 30)
-			walk_by_reading(pid, p);
-		if (i % 32 == 31)
-			walk_by_smaps(pid);
-	}
-}
-
-#define LOOKS	3
-
-/* Who walks there by mmap_lock finds a table in each entry that led to one. */
-static void walked(void)
-{
-	int fd = morsel_make_of(all, all), i, status;
-	char *p = morsel_map(fd, all, BOTH);
-	double end = seconds_until_end(10);
-	pid_t pid = getpid(), looks[LOOKS];
-	unsigned long rounds;
-	int nr = online_cpus() - 1;
-
-	need_cpus(2);
-	pin_to_cpu(0);
-	nr = nr < LOOKS ? nr : LOOKS;
-	for (i = 0; i < nr; i++) {
-		looks[i] = (pid_t)MUST(fork());
-		if (!looks[i])
-			look(pid, p, 1 + i);
-	}
-	for (rounds = 0; seconds() < end; rounds++) {
-		ENSURE(!morsel_populate(fd, 0, WALKS * PAGE), "populate");
-		*(volatile uint64_t *)p = OWN;
-		ENSURE(!morsel_depopulate(fd, 0, part), "depopulate");
-		ENSURE(!waitpid(-1, &status, WNOHANG), "a process ends with %#x", status);
-	}
-	for (i = 0; i < nr; i++) {
-		kill(looks[i], SIGKILL);
-		MUST(waitpid(looks[i], NULL, 0));
-	}
-	ktap_note("%lu rounds, %llu cuts", rounds, (unsigned long long)morsel_stat(fd).cuts);
-	MUST(fsync(fd));
-	ENSURE(morsel_stat(fd).pages <= WALKS, "%llu pages",
-	       (unsigned long long)morsel_stat(fd).pages);
-}
-
-/* Processes with a part of their own each, and one in which all do everything. */
-#define USERS	4
-
-/* Zero, or what all write: perhaps half of it, as the kernel copies byte by byte. */
-static bool is_known(uint64_t word)
-{
-	return !(word & ~OWN) && (word & OWN & WORD(0x02)) * 0x2d == word;
-}
-
-static bool use_common(int fd, char *p, unsigned int *seed)
-{
-	uint64_t at = (uint64_t)(rand_r(seed) % 8) * 50 * UNIT + rand_r(seed) % 512 * PAGE;
-	uint64_t word = OWN;
-
-	switch (rand_r(seed) % 7) {
-	case 0:
-		return !morsel_depopulate(fd, 0, part);
-	case 1:
-		return !morsel_leave(fd, 0, part);
-	case 2:
-		return !morsel_depopulate(fd, at & ~(UNIT - 1), 2 * UNIT);
-	case 3:
-		return !morsel_populate(fd, at, 20 * PAGE);
-	case 4:
-		return pwrite(fd, &word, 8, (off_t)at) == 8;
-	case 5:
-		return pread(fd, &word, 8, (off_t)at) == 8 && is_known(word);
-	default:
-		word = probe_read(p + at);
-		return is_known(word) && probe_write(p + at, OWN);
-	}
-}
-
-static bool use_own(int fd, char *p, uint64_t at, unsigned int *seed)
-{
-	uint64_t more = (uint64_t)(rand_r(seed) % 100) * UNIT, word = WORD(rand_r(seed) % 255 + 1);
-	int err;
-
-	morsel_fill(p + at + more, PAGES, word);
-	if (morsel_count(p + at + more, PAGES, word) != PAGES)
-		return false;
-	err = rand_r(seed) % 2 ? morsel_leave(fd, at, part) : morsel_depopulate(fd, at, part);
-	return !err && morsel_count(p + at + more, PAGES, 0) == PAGES;
-}
-
-__attribute__((noreturn))
-static void use(int fd, unsigned int number, double end)
-{
-	char *p = morsel_map(fd, all, BOTH);
-	unsigned int seed = number + 1, i;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (i = 0; seconds() < end; i++) {
-		if (!use_common(fd, p, &seed))
-			_exit(2);
-		if (!use_own(fd, p, (number + 1) * part, &seed))
-			_exit(3);
-		if (i % 16 == 15 && fsync(fd))
-			_exit(4);
-	}
-	_exit(0);
-}
-
-static void storm(void)
-{
-	double end = seconds_until_end(10);
-	int fd = morsel_make_of(all, all), status;
-	unsigned int i;
-	uint64_t most;
-
-	for (i = 0; i < USERS; i++)
-		if (!MUST(fork()))
-			use(fd, i, end);
-	for (i = 0; i < USERS; i++) {
-		MUST(wait(&status));
-		ENSURE(!status, "a process ends with %#x", status);
-	}
-	ENSURE(!morsel_depopulate(fd, 0, all), "depopulate");
-	MUST(fsync(fd));
-	ENSURE(!morsel_stat(fd).pages && !morsel_stat(fd).waiting, "%llu pages, %llu wait",
-	       (unsigned long long)morsel_stat(fd).pages,
-	       (unsigned long long)morsel_stat(fd).waiting);
-	ktap_note("%llu cuts, %llu tables", (unsigned long long)morsel_stat(fd).cuts,
-		  (unsigned long long)morsel_stat(fd).tables);
-	/* For a part one, and as many as waited at a time, or were in the hands of somebody. */
-	most = (uint64_t)(USERS + 1) * (above + above * USERS + morsel_sysfs("limit") / 8 / FULL);
-	ENSURE(morsel_stat(fd).tables <= ROOT + most, "%llu tables",
-	       (unsigned long long)morsel_stat(fd).tables);
-}
-
-#define IN_256_TIB(name)						\
-	static void name##_256(void)					\
-	{								\
-		in_256_tib();						\
-		name();							\
-	}
 
 IN_256_TIB(comes_back)
 IN_256_TIB(left)
@@ -604,8 +376,6 @@ IN_256_TIB(unreachable)
 IN_256_TIB(sharers)
 IN_256_TIB(late_table)
 IN_256_TIB(late_size)
-IN_256_TIB(walked)
-IN_256_TIB(storm)
 
 int main(int argc, char **argv)
 {
@@ -621,16 +391,12 @@ int main(int argc, char **argv)
 		{ "late_middle", late_middle, 0 },
 		{ "late_rested", late_rested, 0 },
 		{ "bare", bare, 0 },
-		{ "walked", walked, 300 },
-		{ "storm", storm, 300 },
 		{ "comes_back_256", comes_back_256, 0 },
 		{ "left_256", left_256, 0 },
 		{ "unreachable_256", unreachable_256, 0 },
 		{ "sharers_256", sharers_256, 0 },
 		{ "late_table_256", late_table_256, 0 },
 		{ "late_size_256", late_size_256, 0 },
-		{ "walked_256", walked_256, 300 },
-		{ "storm_256", storm_256, 300 },
 	};
 
 	return ktap_main(argc, argv, cases, KTAP_COUNT(cases));
