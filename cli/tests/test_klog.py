@@ -100,10 +100,16 @@ def test_emulator_failed_is_only_known_mistakes_before_the_command() -> None:
     timer = "[    0.05] Kernel panic - not syncing: IO-APIC + timer doesn't work!  Boot with apic=d"
     assert klog.emulator_failed(klog.scan([oops, panic])) == "lost a code patch"
     assert klog.emulator_failed(klog.scan([timer])) == "was too slow with a timer"
+    ended = (
+        "qemu-system-x86_64: ../../hw/pci/msix.c:218: msix_table_mmio_write: Assertion "
+        "`addr + size <= dev->msix_entries_nr * PCI_MSIX_ENTRY_SIZE' failed."
+    )
+    assert klog.emulator_failed(klog.scan([ended])) == "has ended itself"
     assert not klog.lost_patch(klog.scan([timer]))
     for lines in (
         [ready, oops],
         [ready, timer],
+        [ready, ended],
         [panic],
         [other],
         ["[    1.0] Oops: 0000 [#1] SMP NOPTI"],
