@@ -15,7 +15,7 @@ def _mutations() -> set[str]:
 # Attacks that no run of CI can have, each with the reason.
 ONLY_LONG = {
     "cf_release_waits": "its guest hangs for minutes, and starves what runs beside it",
-    "cf_held_late": "memory that waits too long is told from what waits by chance on an idle machine",
+    "cf_held_late": "what waits too long is told from what waits by chance on an idle machine",
     "morsel_cut_none": "a read has to fall between two reads of an entry, a few instructions apart",
     "morsel_upper_stays": "pages of 1 GiB need a guest of 10 GiB",
     "morsel_walked": "pages of 1 GiB need a guest of 10 GiB",
