@@ -70,7 +70,8 @@ static unsigned long *morsel_copy_below(struct morsel_copy *c,
 	if (IS_ERR(table))
 		return ERR_CAST(table);
 	WRITE_ONCE(*entry, __pa(ptdesc_address(table)) | _PAGE_TABLE);
-	if (level == 2)
+	/* The top counts nothing. */
+	if (level == 2 && c->to->level > 2)
 		morsel_below_add(entry, 1);
 	return ptdesc_address(table);
 }
