@@ -1,32 +1,29 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 # For the tests of the benchmark programs (TAP): their names, a folder for what they write, and what
-# has run. Sourced, with the programs as arguments in this order:
-#      MUNMAP-BENCH CYCLE-BENCH EVICT-BENCH ALLOC-BENCH MODE-RUN YCSB-BENCH SCALE-BENCH BESIDE-BENCH BOUND-BENCH
-#      WORDCOUNT-BENCH BFS-BENCH STENCIL-BENCH MALLOC-BENCH COW-BENCH OWN-TABLES-BENCH MORSEL-BENCH VECTOR-BENCH POOL-BENCH
-#      SNAPSHOT-BENCH
+# has run. Sourced, with the folder in which meson has built them as the argument.
 
 # shellcheck disable=SC2034 # the names are for those who source this
-munmap=$1
-cycle=$2
-evict=$3
-alloc=$4
-mode_run=$5
-ycsb=$6
-scale=$7
-beside=$8
-bound=$9
-wordcount=${10}
-bfs=${11}
-stencil=${12}
-malloc=${13}
-cow=${14}
-own_tables=${15}
-morsel=${16}
-vector=${17}
-pool=${18}
-snapshot=${19}
-spread=${20}
+munmap=$1/munmap/munmap-bench
+cycle=$1/instructions/cycle-bench
+beside=$1/instructions/beside-bench
+own_tables=$1/instructions/own-tables-bench
+morsel=$1/instructions/morsel-bench
+evict=$1/evict/evict-bench
+vector=$1/evict/vector-bench
+pool=$1/evict/pool-bench
+alloc=$1/alloc/alloc-bench
+mode_run=$1/run/mode-run
+ycsb=$1/ycsb/ycsb-bench
+scale=$1/scale/scale-bench
+bound=$1/bound/bound-bench
+wordcount=$1/parallel/wordcount-bench
+bfs=$1/parallel/bfs-bench
+stencil=$1/parallel/stencil-bench
+malloc=$1/parallel/malloc-bench
+cow=$1/parallel/cow-bench
+spread=$1/parallel/spread-bench
+snapshot=$1/snapshot/snapshot-bench
 n=0
 bad=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/test-programs-XXXXXX")
