@@ -316,6 +316,20 @@ def test_selection(tmp_path: Path) -> None:
         names("nothing")
 
 
+def test_second_pairs_of_a_mutation_are_long(tmp_path: Path) -> None:
+    pairs = "".join(f"{{name='{name}',test='{test}'}}," for name, test in ("ax", "bx", "ay", "cz"))
+    jobs = suites.load(
+        write_suite(tmp_path, f"[[job]]\nname='a'\nkind='guest'\nmutations=[{pairs}]")
+    )
+
+    def tests(*patterns: str, long: bool = False) -> list[str]:
+        (job,) = suites.select(jobs, patterns, long=long)
+        return [pair.name + pair.test for pair in job.mutations]
+
+    assert tests() == tests("s") == ["ax", "bx", "cz"]
+    assert tests("s/a") == tests(long=True) == ["ax", "bx", "ay", "cz"]
+
+
 def test_builds_come_first_where_they_are_needed(tmp_path: Path) -> None:
     kinds = ("kernel-debug", "kernel-run", "emulator")
     text = "".join(f"[[job]]\nname='{n}'\nkind='host'\ncommand='x'\n" for n in kinds)

@@ -47,6 +47,7 @@ def test_every_recipe_is_known(root: Path) -> None:
 
 @pytest.mark.guest
 @pytest.mark.traced
+@pytest.mark.long
 def test_recipes_of_perf(root: Path, started: str, data: Path, tmp_path: Path) -> None:
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed")

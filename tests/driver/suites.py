@@ -5,7 +5,7 @@ import dataclasses
 import fnmatch
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +136,23 @@ def select(
 ) -> list[Job]:
     """Return the jobs that match a pattern, or all; long ones only when asked for or named.
 
-    build: also those that build what the others need. Builds come first.
+    One that is neither has one pair of each mutation. build: also those that build what the others
+    need. Builds come first.
     """
-    chosen = _chosen(jobs, patterns, long=long)
+    chosen = [
+        job if long or job.name in patterns else _one_of_each(job)
+        for job in _chosen(jobs, patterns, long=long)
+    ]
     needed = {name for job in chosen for name in job.needs} if build else set()
     first = [j for j in jobs if j.builds and (j in chosen or j.name in needed)]
     return [*first, *(job for job in chosen if not job.builds)]
+
+
+def _one_of_each(job: Job) -> Job:
+    """Return the job with the first pair of each mutation: more say that other tests can fail."""
+    names = [pair.name for pair in job.mutations]
+    pairs = enumerate(job.mutations)
+    return replace(job, mutations=tuple(p for n, p in pairs if names.index(p.name) == n))
 
 
 def _chosen(jobs: Sequence[Job], patterns: Sequence[str], *, long: bool) -> list[Job]:
