@@ -127,6 +127,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"ceasefire {verb.name}: {shown(str(error))}", file=sys.stderr)
         return 1
     except Exception as error:  # the last line of defence: users see a traceback if they want one
+        # Python 3.11 makes another error of an interrupt that comes while a class is made.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return 130
         where = traceback.extract_tb(error.__traceback__)[-1]
         said_all = bool(os.environ.get(_DEBUG))
         if said_all:

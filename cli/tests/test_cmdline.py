@@ -210,6 +210,22 @@ def test_internal_error_is_a_line_that_says_how_to_see_more(
     assert line.endswith("(CEASEFIRE_DEBUG=1 shows where it comes from)\n")
 
 
+def test_interrupt_within_another_error_is_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    def make(_args: object) -> int:
+        type("Owner", (), {"field": Interrupted()})
+        return 0
+
+    monkeypatch.setattr(doctor, "main", make)
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr().err == ""
+
+
 def test_internal_error_with_its_traceback(
     broken: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -168,6 +168,7 @@ def page_tables(text: str) -> int:
     return int(text.split("VmPTE:")[1].split(maxsplit=1)[0])
 
 
+@pytest.mark.long
 def test_go_program_recycles(root: Path, data: Path, tmp_path: Path) -> None:
     go = shutil.which("go")
     if go is None:

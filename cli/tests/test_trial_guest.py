@@ -68,6 +68,7 @@ def test_true_has_no_ratio_but_a_reason(root: Path) -> None:
     assert said[-2:] == ["round 1 of 2 done", "round 2 of 2 done"]
 
 
+@pytest.mark.long
 def test_wc_has_no_ratio_but_a_reason(root: Path) -> None:
     done = tried(root, "--rounds", "2", "--", "wc", "/etc/passwd")
     says_why(done)
@@ -165,6 +166,7 @@ def recycles_each_file(record: dict[str, Any]) -> bool:
     return mapped and unmapped and record["summary"]["fpr"]["skipped"] > 0
 
 
+@pytest.mark.long
 def test_files_of_the_host_recycle_too(root: Path, tmp_path: Path) -> None:
     for number in range(50):
         (tmp_path / f"{number}.txt").write_text(f"needle {number}\n" * 2000)
