@@ -84,6 +84,14 @@ static inline bool ceasefire_table_is_linked(pud_t pud)
 	return virt_to_ptdesc(pud_pgtable(pud))->__page_mapping;
 }
 
+extern unsigned long *morsel_nothing;
+
+/* Is it the one that is the same for all morsels, for as long as they have none (rest.c)? */
+static inline bool ceasefire_table_is_nothing(pud_t pud)
+{
+	return (unsigned long *)pud_pgtable(pud) == morsel_nothing;
+}
+
 #else
 
 #define MFD_MORSEL 0U
@@ -99,6 +107,7 @@ static inline bool ceasefire_table_is_linked(pud_t pud)
 #define morsel_memory_failure(page, pfn, flags, kill) false
 #define ceasefire_has_tables(file) false
 #define ceasefire_table_is_linked(pud) false
+#define ceasefire_table_is_nothing(pud) false
 
 #endif /* CONFIG_CEASEFIRE_MORSEL */
 

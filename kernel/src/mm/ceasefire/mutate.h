@@ -159,6 +159,7 @@
 	M(sharers_never_whole)	\
 	M(sharers_never_stop)	\
 	M(sharers_whole_unnoted)	\
+	M(sharers_links_nothing)	\
 	M(sharers_whole_stays)	\
 	M(sharers_not_placed)	\
 	M(sharers_granules_stay)	\
@@ -260,6 +261,7 @@
 	M(morsel_held_unseen)	\
 	M(morsel_share_writable)	\
 	M(morsel_drop_hasty)	\
+	M(morsel_dropped_left)	\
 	M(morsel_cut_none)	\
 	M(morsel_rest_unseen)	\
 	M(morsel_link_stays)

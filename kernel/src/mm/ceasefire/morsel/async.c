@@ -177,6 +177,8 @@ static bool morsel_take_piece(struct morsel *m, struct morsel_gather *g)
 		left->cuts -= g->cuts;
 	}
 	more = left->cuts;
+	/* Else a worker would look for it for ever. */
+	VM_WARN_ON_ONCE(more && !g->cuts);
 	spin_unlock(&m->left_lock);
 	return more;
 }

@@ -83,6 +83,7 @@
 #ifndef _MM_CEASEFIRE_MORSEL_H
 #define _MM_CEASEFIRE_MORSEL_H
 
+#include <linux/ceasefire_morsel.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
@@ -139,8 +140,9 @@ struct morsel_gather {
 	struct list_head	middles;
 	unsigned long		nr_middles;
 	unsigned long		nr_below;
-	/* Pages and tables. */
+	/* Pages and tables; @dropped of them are nowhere else here. */
 	unsigned long		cuts;
+	unsigned long		dropped;
 	/* It counts in @unlinking. */
 	bool			unlinks;
 	/* NULL: the morsel shares nothing. */
@@ -157,6 +159,7 @@ static inline void morsel_gather_init(struct morsel_gather *g)
 	g->nr_middles = 0;
 	g->nr_below = 0;
 	g->cuts = 0;
+	g->dropped = 0;
 	g->unlinks = false;
 	g->drops = NULL;
 }
@@ -333,7 +336,6 @@ static inline unsigned long *morsel_table(unsigned long entry)
 }
 
 /* A table of level 2 or 3 that is always empty: entries that were cut lead there, see rest.c. */
-extern unsigned long *morsel_nothing;
 
 /* Does an entry lead to a table of the object? */
 static inline bool morsel_leads(unsigned long entry)

@@ -34,6 +34,15 @@ static void morsel_drop(struct morsel_gather *g, unsigned long what)
 {
 	g->drops->what[g->drops->nr++] = what;
 	g->drops->tables |= what & 1;
+	g->dropped++;
+}
+
+/* What was dropped is nobody's to clean: who waited for it would wait for ever. */
+static void morsel_drops_forget(struct morsel_gather *g)
+{
+	CF_MUTATION(morsel_dropped_left, return);
+	g->cuts -= g->dropped;
+	g->dropped = 0;
 }
 
 /* What is dropped takes room: flush for it now if there is none for as much as one step takes. */
@@ -391,6 +400,7 @@ int morsel_depopulate(struct morsel *m, const struct morsel_range *ranges,
 	morsel_flush_end(m, start, end);
 	morsel_drops_put(m, &drops);
 	atomic_long_add(g.cuts, &m->cuts);
+	morsel_drops_forget(&g);
 	morsel_open_uppers(m, &g);
 	if (!async || !morsel_leave(m, &g))
 		morsel_clean(m, &g);

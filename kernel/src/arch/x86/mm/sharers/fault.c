@@ -204,9 +204,12 @@ static enum sharers_filled sharers_fill(struct sharers_access *a)
 	/* The count before what it is about. */
 	smp_rmb();
 	from = sharers_canonical(s->mm, a->addr, &large);
-	if (large)
-		return in_nmi() ? SHARERS_TOO_LARGE :
-		       sharers_whole_fill(s, a->sc, a->error_code, a->addr);
+	if (large && in_nmi())
+		return SHARERS_TOO_LARGE;
+	if (large) {
+		sharers_fill_pause();
+		return sharers_whole_fill(s, a->sc, a->error_code, a->addr);
+	}
 	if (!from)
 		return SHARERS_NOTHING;
 	entry = READ_ONCE(*from);

@@ -23,6 +23,7 @@
  *
  * Locks: none; interrupts are off. Callers: fault.c, withdraw.c.
  */
+#include <linux/ceasefire_morsel.h>
 #include <linux/mm.h>
 #include <linux/vmstat.h>
 
@@ -97,6 +98,26 @@ static bool sharers_whole_foreign(pud_t entry)
 	return pud_leaf(entry) && (pud_devmap(entry) || pud_special(entry));
 }
 
+/*
+ * A morsel has been cut since the caller looked. The entry will lead to a table again, and nobody
+ * withdraws for that: the CPU would find nothing for ever.
+ *
+ *   fill			cuts			fault of the same CPU
+ *   the entry leads to T
+ *				entry: nothing
+ *				withdraws
+ *   reads the count
+ *   reads the entry
+ *   copy: nothing		flushes
+ *   the count is the same				entry: T'
+ *							access: nothing, again
+ */
+static bool sharers_whole_is_nothing(pud_t entry)
+{
+	CF_MUTATION(sharers_links_nothing, return false);
+	return !pud_leaf(entry) && ceasefire_table_is_nothing(entry);
+}
+
 /* What the entries allow that the copy does not have; 0: one of them has just gone. */
 static unsigned long sharers_whole_rights(struct mm_struct *mm, unsigned long addr)
 {
@@ -158,7 +179,8 @@ enum sharers_filled sharers_whole_fill(struct sharers *s,
 	if (!from)
 		return SHARERS_NOTHING;
 	entry = READ_ONCE(*from);
-	if (!(pud_flags(entry) & _PAGE_PRESENT))
+	if (!(pud_flags(entry) & _PAGE_PRESENT) ||
+	    sharers_whole_is_nothing(entry))
 		return SHARERS_NOTHING;
 	rights = sharers_whole_rights(s->mm, addr);
 	if (!(rights & _PAGE_PRESENT))

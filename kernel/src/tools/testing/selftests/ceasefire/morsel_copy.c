@@ -195,6 +195,36 @@ static uint64_t used(void)
 }
 
 /* In any order they go, nothing is left, and nothing is taken from those who stay. */
+/*
+ * What a copy shares is not freed with what it gives up: nobody waits for that, and no worker looks
+ * for it for ever.
+ */
+static void left_to_others(void)
+{
+	static const size_t sizes[][2] = { { 2 * UNIT, UNIT }, { GIB, GIB } };
+	char *p, *q;
+	size_t i, n;
+	int fd, copy;
+
+	for (i = 0; i < KTAP_COUNT(sizes); i++) {
+		fd = morsel_make_of(sizes[i][0], sizes[i][1]);
+		p = morsel_map(fd, sizes[i][0], BOTH);
+		morsel_fill(p, 2 * UNIT / PAGE, OWN);
+		copy = copy_of(fd, sizes[i][0], &q);
+		/* One of its own goes as well. */
+		morsel_fill(q + UNIT, 1, OTHER);
+		ENSURE(!morsel_leave(copy, 0, 2 * UNIT), "depopulate");
+		for (n = 0; morsel_stat(copy).waiting && n < 100; n++)
+			sleep_ms(100);
+		ENSURE(!morsel_stat(copy).waiting, "%llu wait",
+		       (unsigned long long)morsel_stat(copy).waiting);
+		expect(q, 2 * UNIT / PAGE, 0, "the copy");
+		expect(p, 2 * UNIT / PAGE, OWN, "the origin");
+		close(fd);
+		close(copy);
+	}
+}
+
 static void outlives(void)
 {
 	uint64_t before;
@@ -437,6 +467,7 @@ int main(int argc, char **argv)
 		{ "by_calls", by_calls, 0 },
 		{ "behind_the_end", behind_the_end, 0 },
 		{ "whole_tables", whole_tables, 0 },
+		{ "left_to_others", left_to_others, 0 },
 		{ "outlives", outlives, 0 },
 		{ "direct_io", direct_io, 0 },
 		{ "waits_apart", waits_apart, 300 },

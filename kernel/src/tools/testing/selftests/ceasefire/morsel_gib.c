@@ -249,6 +249,33 @@ static void sharers(void)
 }
 
 /*
+ * The peer has seen that there is a table for the GiB, and is late to link it: it has been cut by then.
+ * What is there in its place is never linked, or the peer would find no page there for ever.
+ */
+static void late_link(void)
+{
+	int fd = morsel_make_of(gib_unit, gib_unit);
+	char *p;
+
+	sharers_start();
+	p = morsel_map(fd, gib_unit, BOTH);
+	morsel_fill(p, 1, OWN);
+	peer_finds(p, 1, OWN);
+	/* Its copy has tables for the GiB, and has to link it anew. */
+	ENSURE(!morsel_depopulate(fd, 0, gib_part), "depopulate");
+	morsel_fill(p, 1, OWN);
+	sharers_fill_delay(4 * DELAY_MS);
+	peer_begin_watch(p, 1, 0);
+	sleep_ms(DELAY_MS);
+	ENSURE(!morsel_depopulate(fd, 0, gib_part), "depopulate");
+	sharers_fill_delay(0);
+	sleep_ms(DELAY_MS);
+	peer_end_watch();
+	PREMISE(!peer_watch_saw_alien(), "the peer was too early");
+	peer_finds(p, 1, 0);
+}
+
+/*
  * The table of level 2 that a fault has found is cut, and rests, while another one is used for the
  * GiB. What the fault makes must not be in there.
  */
@@ -386,6 +413,7 @@ int main(int argc, char **argv)
 		{ "pieces", pieces, 0 },
 		{ "unreachable", unreachable, 0 },
 		{ "sharers", sharers, 0 },
+		{ "late_link", late_link, 0 },
 		{ "late_table", late_table, 0 },
 		{ "late_size", late_size, 0 },
 		{ "late_middle", late_middle, 0 },
