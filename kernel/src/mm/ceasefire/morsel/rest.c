@@ -51,7 +51,8 @@
  *
  * Copies of upper tables (sharers) lead to T2 themselves. So whoever flushes withdraws that while
  * somebody is between such a cut and the end of his flush: who has found nothing there as well, as
- * with morsel_must_flush(). They never lead to @morsel_nothing, which has no owner. T3 still leads
+ * with morsel_must_flush(). They never lead to @morsel_nothing: it has no owner, and nobody
+ * withdraws when T2' comes in its place (sharers_whole_is_nothing()). T3 still leads
  * to T2 until it is opened; but who fills a copy comes from the root, after the cut or before the
  * withdrawal, of which he finds out.
  *

@@ -249,8 +249,8 @@ static void sharers(void)
 }
 
 /*
- * The peer has seen that there is a table for the GiB, and is late to link it: it has been cut by then.
- * What is there in its place is never linked, or the peer would find no page there for ever.
+ * The peer has seen that there is a table for the GiB, and is late to link it: it has been cut by
+ * then. What is there in its place is never linked, or the peer would find no page there for ever.
  */
 static void late_link(void)
 {
