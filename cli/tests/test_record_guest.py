@@ -137,6 +137,7 @@ def test_nothing_is_left_behind(lines: list[str]) -> None:
     assert "/run/none" not in lines
 
 
+@pytest.mark.long
 def test_hostile_programs(tmp_path: Path) -> None:
     """Run the tests of test_record_hostile.py where tracing is possible."""
     tests = Path(__file__).with_name("test_record_hostile.py")
