@@ -74,6 +74,7 @@ def test_wc_has_no_ratio_but_a_reason(root: Path) -> None:
     says_why(done)
 
 
+@pytest.mark.long
 def test_each_run_gets_the_input_of_a_pipe_and_its_mode(
     root: Path, data: Path, tmp_path: Path
 ) -> None:
