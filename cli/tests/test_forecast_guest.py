@@ -12,24 +12,10 @@ from statistics import median
 from typing import Any
 
 import pytest
-from tests.driver.traced import build, run_traced
-
-from ceasefire.paths import build_dir
-from ceasefire.vm import GuestSpec
-from ceasefire.vm.spec import parse_disk
+from tests.driver.traced import COUNTS, run_shootdowns
 
 pytestmark = [pytest.mark.guest, pytest.mark.traced, pytest.mark.long]
 
-LIMIT = 2400.0
-MAPPED = "/run/disk/0/mapped"
-COUNTS = {
-    "file": 400,
-    "dirty": 100,
-    "anonymous": 100,
-    "fixed": 50,
-    "dontneed": 100,
-    "protect": 50,
-}
 # The forecast may be so far from what FPR then removes.
 TOLERANCE = 0.1
 # Two runs can be compared if both have sent nearly all; on a busy machine not each of them has.
@@ -43,7 +29,6 @@ cat >/run/measure <<'END'
 sent() { sed -n 's/^nr_tlb_remote_flush //p' /proc/vmstat; }
 before=$(sent); "$@" >/dev/null; echo $(($(sent) - before))
 END
-dd if=/dev/zero of=$MAPPED bs=4096 count=4 2>/dev/null
 $CEASEFIRE run -- $WARM_UP
 sleep 1
 good=0
@@ -74,21 +59,8 @@ class Round:
 def lines(tmp_path_factory: pytest.TempPathFactory, started: str) -> list[str]:
     """Run everything in one guest and return what it printed."""
     source = Path(__file__).with_name("data") / "shootdowns.c"
-    program = build(source, tmp_path_factory.mktemp("forecast") / "shootdowns")
-    words = " ".join(f"{name}={count}" for name, count in COUNTS.items())
-    script = (
-        f'CEASEFIRE="{started}"\nMAPPED={MAPPED}\n'
-        f"NEARLY_ALL={NEARLY_ALL}\nROUNDS={ROUNDS}\nMOST_ROUNDS={MOST_ROUNDS}\n"
-        f'PROGRAM="{program} {MAPPED} {words}"\nWARM_UP="{program} {MAPPED} file=20"\n{SCRIPT}'
-    )
-    spec = GuestSpec(
-        timeout=LIMIT,
-        disks=(parse_disk("brd-ext4:32M"),),
-        environment=(("CEASEFIRE_BUILD", str(build_dir())),),
-    )
-    result = run_traced(spec, ["sh", "-c", script])
-    assert result.check() == 0, result.stderr.decode()
-    return result.stdout.decode().splitlines()
+    limits = f"NEARLY_ALL={NEARLY_ALL}\nROUNDS={ROUNDS}\nMOST_ROUNDS={MOST_ROUNDS}\n"
+    return run_shootdowns(source, tmp_path_factory.mktemp("forecast"), started, limits + SCRIPT)
 
 
 @pytest.fixture

@@ -9,32 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.driver.traced import HOSTILE, build, run_traced
+from tests.driver.traced import COUNTS, HOSTILE, LIMIT, build, run_shootdowns, run_traced
 
 from ceasefire.paths import build_dir
 from ceasefire.vm import GuestSpec
-from ceasefire.vm.spec import parse_disk
 
 pytestmark = [pytest.mark.guest, pytest.mark.traced]
 
 # Linux 6.12 warns if a task is killed (SIGKILL) while it makes a trace buffer: the allocation ends
 # early (__rb_allocate_pages()). Nothing is left of it.
 KILLED = r"WARNING: .* trace_rb_cpu_prepare\+"
-LIMIT = 2400.0
-MAPPED = "/run/disk/0/mapped"
-COUNTS = {
-    "file": 400,
-    "dirty": 100,
-    "anonymous": 100,
-    "fixed": 50,
-    "dontneed": 100,
-    "protect": 50,
-}
 # The program waits until its other thread runs, but that may be preempted right after: nothing is
 # sent to a CPU that runs something else.
 SEEN = 0.8
 SCRIPT = r"""
-dd if=/dev/zero of=$MAPPED bs=4096 count=4 2>/dev/null
 $CEASEFIRE advise --json -o /run/page -- $PROGRAM >/run/printed
 echo "status $?"
 cat /run/page
@@ -59,19 +47,7 @@ ls /sys/kernel/tracing/instances
 def lines(tmp_path_factory: pytest.TempPathFactory, started: str) -> list[str]:
     """Run everything in one guest and return what it printed."""
     source = Path(__file__).with_name("data") / "shootdowns.c"
-    program = build(source, tmp_path_factory.mktemp("record") / "shootdowns")
-    words = " ".join(f"{name}={count}" for name, count in COUNTS.items())
-    script = (
-        f'CEASEFIRE="{started}"\nMAPPED={MAPPED}\nPROGRAM="{program} {MAPPED} {words}"\n{SCRIPT}'
-    )
-    spec = GuestSpec(
-        timeout=LIMIT,
-        disks=(parse_disk("brd-ext4:32M"),),
-        environment=(("CEASEFIRE_BUILD", str(build_dir())),),
-    )
-    result = run_traced(spec, ["sh", "-c", script])
-    assert result.check() == 0, result.stderr.decode()
-    return result.stdout.decode().splitlines()
+    return run_shootdowns(source, tmp_path_factory.mktemp("record"), started, SCRIPT)
 
 
 def value(lines: list[str], name: str) -> int:
